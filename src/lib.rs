@@ -30,6 +30,7 @@
 //! are never averaged; "not observed" is a value of its own and never becomes a pass; nothing that was measured is lost
 //! when something fails.
 
+pub mod analysis;
 pub mod experiment;
 pub mod measure;
 pub mod name;

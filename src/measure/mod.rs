@@ -4,11 +4,13 @@
 //! This room must never do I/O or decide what an observation means.
 
 mod event;
+mod facts;
 mod outcome;
 mod sample;
 mod second;
 
 pub use event::{Event, EventKind, HostFacts, Phase, ProcessLoad, StopReason};
+pub use facts::{Equality, EqualityItem, MachineFacts, ServiceFacts};
 pub use outcome::{FailureClass, Outcome};
 pub use sample::{HOST, RUNNER, Sample};
 pub use second::{Account, Counts, HostSecond, LoadSecond};

@@ -152,8 +152,10 @@ mod tests {
 
     #[test]
     fn a_request_is_counted_once_and_503_also_as_5xx() {
-        let mut counts = Counts::default();
-        counts.sent = 4;
+        let mut counts = Counts {
+            sent: 4,
+            ..Counts::default()
+        };
         counts.record(Outcome::Ok);
         counts.record(Outcome::Failed(FailureClass::Status503));
         counts.record(Outcome::Failed(FailureClass::Status5xx));

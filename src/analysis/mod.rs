@@ -1,0 +1,9 @@
+//! Judging a run: from its files to verdicts.
+//!
+//! Pure: trials in, [`Summary`] out. This room must never do I/O, be async, or know HTTP.
+
+pub mod summary;
+mod verdict;
+
+pub use summary::Summary;
+pub use verdict::Verdict;

@@ -1,0 +1,601 @@
+//! The summary: every figure that a report prints, and every verdict with what it rests on.
+//!
+//! Written as `summary.json`; the report reads nothing else about the run. It must never hold a sentence whose verdict is
+//! missing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::verdict::Verdict;
+use crate::experiment::{Header, Pick, TrendWord};
+use crate::measure::{EqualityItem, MachineFacts, ServiceFacts};
+use crate::name::{Arm, Arms};
+
+/// Version of this layout; readers refuse what they don't know.
+pub const SUMMARY_SCHEMA: u32 = 1;
+
+/// A judged run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SUMMARY_SCHEMA`].
+    pub schema: u32,
+    /// Version and commit of the tool that ran (not of the one that judged).
+    pub tool: String,
+    /// `[experiment]`.
+    pub experiment: Header,
+    /// Hex SHA-256 of the experiment file.
+    pub experiment_sha256: String,
+    /// The run itself.
+    pub run: RunFacts,
+    /// Whether it can support anything at all.
+    pub validity: Validity,
+    /// Exit code of `run`, `analyze` and `report`.
+    pub exit_code: u8,
+    /// What ran.
+    pub setup: Setup,
+    /// What differed, and the proof that nothing else did.
+    pub difference: DifferenceSummary,
+    /// What each arm did; absent when the arm never measured.
+    pub arms: Arms<Option<ArmSummary>>,
+    /// One row a pair, in order.
+    pub pairs: Vec<PairSummary>,
+    /// What can be said between the arms.
+    pub between: Option<Between>,
+    /// Every figure by its name in the catalogue. Absent means not observed.
+    pub figures: BTreeMap<String, FigureValue>,
+    /// Why a figure is absent, where that is known, by figure name or prefix.
+    pub not_observed: BTreeMap<String, String>,
+    /// Gates, all of them, in order.
+    pub gates: Vec<Gate>,
+    /// Criteria in file order, one entry an arm.
+    pub criteria: Vec<CriterionResult>,
+    /// Explanations in file order.
+    pub explanations: Vec<ExplanationResult>,
+    /// Claims in file order.
+    pub claims: Vec<ClaimResult>,
+    /// Limits that follow from how the run was made, then the author's own.
+    pub limits: Vec<LimitResult>,
+    /// Actions, by arm and in time order.
+    pub actions: Vec<ActionResult>,
+    /// Remarks that the author added afterwards.
+    pub notes: Vec<Note>,
+}
+
+/// A value in the catalogue of figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FigureValue {
+    /// A number in the catalogue's unit.
+    Number(f64),
+    /// A word: `flat`, `falls`, `rises`, `unclear`.
+    Word(String),
+}
+
+/// Facts of the run as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Name of its folder.
+    pub id: String,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// How it ended.
+    pub ended: RunEnd,
+    /// Shortened: kept and labelled, never evidence.
+    pub smoke: bool,
+    /// The same arm twice: it measures the noise between runs.
+    pub null: bool,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Realised order.
+    pub order: Vec<TrialFacts>,
+    /// As typed.
+    pub command_line: Vec<String>,
+    /// Commit of the working folder, when it is a git checkout.
+    pub git_commit: Option<String>,
+    /// Whether that folder had no uncommitted changes.
+    pub git_clean: Option<bool>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how", content = "detail")]
+pub enum RunEnd {
+    /// Every arm complete.
+    Complete,
+    /// By the user.
+    Interrupted,
+    /// By a failure; the text says which, when.
+    Failed(String),
+    /// No end was written: the runner was killed.
+    Unfinished,
+}
+
+/// One arm of one pair, as it was run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialFacts {
+    /// From 1.
+    pub pair: u32,
+    /// Which arm.
+    pub arm: Arm,
+    /// Start of its measured time in UTC; absent when it never came to that.
+    pub started: Option<String>,
+    /// Measured seconds.
+    pub seconds: f64,
+}
+
+/// Whether the run can support anything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Validity {
+    /// False: the first line of the report says so, and nothing is supported.
+    pub valid: bool,
+    /// Why not, in plain sentences.
+    pub reasons: Vec<String>,
+}
+
+/// What ran, for the evidence box and for those who want to run it again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Setup {
+    /// The machine.
+    pub machine: MachineFacts,
+    /// Services as found in the treatment (what differs in the control stands in the difference).
+    pub services: Vec<ServiceFacts>,
+    /// Service that the clients drive.
+    pub target: String,
+    /// `8 closed-loop clients, no think time` and the like: generated from what ran.
+    pub clients: String,
+    /// Closed or open loop.
+    pub closed_loop: bool,
+    /// Clients of a closed loop at full level.
+    pub closed_clients: Option<u32>,
+    /// How steps are picked.
+    pub pick: Option<Pick>,
+    /// The workload: name, `GET /invoices?limit=25`, weight, share of the ok requests (measured, absent when none).
+    pub steps: Vec<StepSetup>,
+    /// The pruning policy in words, arm by arm.
+    pub pruning: Arms<Option<String>>,
+    /// Warm-up, measured time, window, in seconds.
+    pub warmup_s: f64,
+    /// Planned measured time of each arm in seconds; absent when a number of requests ends the arm.
+    pub duration_s: Arms<Option<f64>>,
+    /// Window in seconds.
+    pub window_s: f64,
+    /// Processors of the load driver; empty: any.
+    pub driver_pin: Vec<usize>,
+    /// Whether driver and services may run on the same processors.
+    pub shares_cores: bool,
+}
+
+/// One step of the workload as it was run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepSetup {
+    /// Its name.
+    pub name: String,
+    /// Method and path as written.
+    pub request: String,
+    /// Weight as written.
+    pub weight: u32,
+    /// Ok requests in each arm.
+    pub ok: Arms<Option<u64>>,
+    /// p50, p99 and max in ms in each arm.
+    pub latency: Arms<Option<StepLatency>>,
+}
+
+/// Latency of one step over an arm, in ms; a quantile is absent when n is too small for it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepLatency {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What differed, and the proof that nothing else did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DifferenceSummary {
+    /// The control variable; absent in a null experiment.
+    pub variable: Option<String>,
+    /// Its value in each arm, as TOML writes it; absent: the key is not there.
+    pub values: Arms<Option<String>>,
+    /// Everything that was compared.
+    pub items: Vec<EqualityItem>,
+    /// The same data, row by row count, before load.
+    pub same_start: Verdict,
+    /// Whether the change took effect.
+    pub took_effect: TookEffect,
+}
+
+/// Whether the change took effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TookEffect {
+    /// The expression that decided; absent when none is written and none follows.
+    pub expression: Option<String>,
+    /// The figures that it names, as observed.
+    pub observed: BTreeMap<String, Option<FigureValue>>,
+    /// Supported: applied. Refuted: not applied.
+    pub verdict: Verdict,
+}
+
+/// One arm, all pairs together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmSummary {
+    /// Measured seconds over all pairs.
+    pub seconds: f64,
+    /// Windows of the first pair's run of this arm.
+    pub windows: Vec<WindowRow>,
+    /// The trend of throughput.
+    pub throughput: TrendFinding,
+    /// Sampled series, in catalogue order.
+    pub series: Vec<SeriesSummary>,
+    /// Bad seconds, grouped.
+    pub episodes: Vec<Episode>,
+    /// Seconds with a failed request, and slow seconds.
+    pub bad_seconds: u64,
+    /// Seconds below half of the arm's median throughput.
+    pub slow_seconds: u64,
+    /// Requests ended ok outside the episodes, and hours outside them.
+    pub clean_requests: u64,
+    /// Hours outside the episodes.
+    pub clean_hours: f64,
+    /// Little's law over the arm.
+    pub littles: Option<Littles>,
+    /// First examples of failed requests, bounded.
+    pub failure_examples: Vec<FailureExample>,
+    /// What the pictures show.
+    pub plot: Plot,
+}
+
+/// One window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WindowRow {
+    /// Start in seconds of measured time.
+    pub from_s: f64,
+    /// End in seconds.
+    pub to_s: f64,
+    /// Requests ended ok.
+    pub ok: u64,
+    /// Ok requests a second.
+    pub throughput: f64,
+    /// Median in ms; absent when n is too small.
+    pub p50: Option<f64>,
+    /// 99th percentile in ms; absent when n is too small.
+    pub p99: Option<f64>,
+    /// Largest in ms; absent without any request.
+    pub max: Option<f64>,
+    /// Failed requests.
+    pub failed: u64,
+}
+
+/// A trend's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// Stays within the margin.
+    Flat,
+    /// Goes down by more than the margin.
+    Falls,
+    /// Goes up by more than the margin.
+    Rises,
+    /// Cannot be said.
+    Unclear,
+}
+
+impl Word {
+    /// As files and figures write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Word::Flat => "flat",
+            Word::Falls => "falls",
+            Word::Rises => "rises",
+            Word::Unclear => "unclear",
+        }
+    }
+
+    /// Whether this is the word that was predicted.
+    pub fn is(self, predicted: TrendWord) -> bool {
+        matches!(
+            (self, predicted),
+            (Word::Flat, TrendWord::Flat)
+                | (Word::Falls, TrendWord::Falls)
+                | (Word::Rises, TrendWord::Rises)
+        )
+    }
+}
+
+/// A judged trend with all that it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrendFinding {
+    /// The word.
+    pub word: Word,
+    /// Reason code: `inside_margin`, `below_margin`, `separated`, `few`, `wide`, `warm_up_sensitive`, ...
+    pub reason: String,
+    /// The rule that decided: `linear`, `ends`, `separation`.
+    pub rule: String,
+    /// The declared margin as a share.
+    pub margin: f64,
+    /// Relative change over the run, as a share (negative: fell).
+    pub estimate: Option<f64>,
+    /// 90 % interval of the deciding rule, as shares; one-sided 5 % each side.
+    pub ci90: Option<[f64; 2]>,
+    /// 95 % interval of the deciding rule.
+    pub ci95: Option<[f64; 2]>,
+    /// Bins judged.
+    pub n: usize,
+    /// Seconds a bin.
+    pub bin_s: f64,
+    /// Effective number of bins.
+    pub n_eff: Option<f64>,
+    /// Smallest margin at which `flat` would hold.
+    pub smallest_flat_margin: Option<f64>,
+    /// About how many more seconds would be needed for a verdict; absent when that can't be told.
+    pub more_s: Option<f64>,
+    /// What became of the head: `declared warm-up only`, `cut 15 bins`, `not cut (few)`, `no steady state`.
+    pub warmup: String,
+    /// Everything else that the statistics tell, as they serialise it (both intervals, described trends).
+    pub detail: serde_json::Value,
+}
+
+/// One sampled series of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSummary {
+    /// Figure's name without the arm: `services.app.memory.rss`.
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+    /// First, last, smallest, largest value, and last − first.
+    pub first: f64,
+    /// Last value.
+    pub last: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Its trend, when it was judged.
+    pub trend: Option<TrendFinding>,
+    /// Why it was not judged, when it was not: `few`, `described`.
+    pub not_judged: Option<String>,
+}
+
+/// Bad seconds that belong together (gaps under 5 s joined).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Pair, from 1.
+    pub pair: u32,
+    /// First second.
+    pub from_s: u64,
+    /// Second after the last.
+    pub to_s: u64,
+    /// Seconds of it that are bad.
+    pub bad_seconds: u64,
+    /// Failed requests by class.
+    pub failed: BTreeMap<String, u64>,
+    /// Ok requests a second inside.
+    pub throughput: f64,
+    /// The arm's median ok requests a second.
+    pub median_throughput: f64,
+    /// What coincided, in plain words; empty: unexplained.
+    pub coincides: Vec<String>,
+    /// What the servers themselves saw, and CPU inside against outside.
+    pub beside: Vec<String>,
+}
+
+/// Little's law over an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Littles {
+    /// Client-seconds accounted for ÷ clients × time.
+    pub ratio: f64,
+    /// The client's own overhead as a share of clients × time.
+    pub overhead: f64,
+    /// Request-seconds lost to stalls.
+    pub stalled_s: f64,
+}
+
+/// A failed request, as an example.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureExample {
+    /// Second of measured time.
+    pub at_s: f64,
+    /// Step.
+    pub step: String,
+    /// Class.
+    pub class: String,
+    /// Status, when there was one.
+    pub status: Option<u16>,
+    /// First bytes of what was said: text from outside.
+    pub said: String,
+}
+
+/// What the pictures show: at most 400 points a line.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Plot {
+    /// Seconds a point.
+    pub bin_s: f64,
+    /// Ok requests a second.
+    pub throughput: Vec<f64>,
+    /// Median latency in ms of each point; `null` when n is too small.
+    pub p50: Vec<Option<f64>>,
+    /// 99th percentile.
+    pub p99: Vec<Option<f64>>,
+    /// Largest.
+    pub max: Vec<Option<f64>>,
+    /// Sampled lines by figure name: (second, value).
+    pub sampled: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Seconds at which a prune pass ran (thinned to 400).
+    pub prunes: Vec<f64>,
+    /// Seconds and names of actions.
+    pub actions: Vec<(f64, String)>,
+    /// Latency counts of the first window: (upper bound in ms, count).
+    pub first_histogram: Vec<(f64, u64)>,
+    /// Latency counts of the last window.
+    pub last_histogram: Vec<(f64, u64)>,
+}
+
+/// One pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairSummary {
+    /// From 1.
+    pub pair: u32,
+    /// Which arm ran first.
+    pub first: Arm,
+    /// Mean throughput of each arm.
+    pub mean: Arms<Option<f64>>,
+    /// Last window's throughput of each arm.
+    pub last: Arms<Option<f64>>,
+    /// Trend word of each arm.
+    pub trend: Arms<Option<Word>>,
+}
+
+/// What can be said between the arms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Between {
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Control ÷ treatment, last window.
+    pub ratio_last: Option<f64>,
+    /// Control ÷ treatment, whole run.
+    pub ratio_mean: Option<f64>,
+    /// Interval of the ratio that is argued with, at several pairs.
+    pub ratio_ci95: Option<[f64; 2]>,
+    /// Exact sign-flip p, at several pairs.
+    pub sign_flip_p: Option<f64>,
+    /// Difference of the two trends (treatment − control) as share of the level over the run, with its 95 % interval.
+    pub trend_difference: Option<[f64; 3]>,
+    /// Whether the trends' difference excludes 0.
+    pub trends_differ: bool,
+    /// Run-to-run standard deviation of log throughput, and where it is from.
+    pub run_sd: Option<f64>,
+    /// `declared in the file`, `null run 20261130T...-ab12 (6 pairs, upper bound)`.
+    pub run_sd_source: Option<String>,
+    /// Whether |ln ratio| > 3 √2 run_sd on end rates.
+    pub beyond_noise_last: Option<bool>,
+    /// The same on whole-run means.
+    pub beyond_noise_mean: Option<bool>,
+    /// The sentence about run-to-run variation that must stand beside any comparison.
+    pub wording: String,
+}
+
+/// One gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Its number in the documentation, 1 to 7.
+    pub number: u8,
+    /// In plain words.
+    pub name: String,
+    /// The arm that it speaks of; absent: the run.
+    pub arm: Option<Arm>,
+    /// Passed, failed, or not observed (which counts as failed).
+    pub verdict: Verdict,
+    /// What was measured, against what.
+    pub detail: String,
+    /// What it blocks when it fails.
+    pub blocks: String,
+}
+
+/// A criterion in one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CriterionResult {
+    /// Its name.
+    pub name: String,
+    /// The expression.
+    pub holds: String,
+    /// Which arm.
+    pub arm: Arm,
+    /// Supported: holds.
+    pub verdict: Verdict,
+    /// The figures that it names, as observed.
+    pub observed: BTreeMap<String, Option<FigureValue>>,
+}
+
+/// An explanation against what was observed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExplanationResult {
+    /// Its name.
+    pub name: String,
+    /// Why one would believe it.
+    pub because: String,
+    /// `Supported` here means consistent: surviving is not proof.
+    pub verdict: Verdict,
+    /// Every prediction.
+    pub predictions: Vec<PredictionResult>,
+}
+
+/// One prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PredictionResult {
+    /// Figure without the arm.
+    pub figure: String,
+    /// Which arm.
+    pub arm: Arm,
+    /// The word written beforehand.
+    pub predicted: TrendWord,
+    /// The word observed; absent: not observed.
+    pub observed: Option<Word>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// A claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// The text with its figures filled in; when it is not supported, as written.
+    pub text: String,
+    /// The expression.
+    pub when: String,
+    /// The explanation that makes it causal.
+    pub explanation: Option<String>,
+    /// Supported: printed under "Supports".
+    pub verdict: Verdict,
+    /// Why not, in plain sentences, each with the figure that refused it.
+    pub refused_by: Vec<String>,
+    /// Other explanations that survive as well.
+    pub also_survive: Vec<String>,
+    /// Whether it is exploratory.
+    pub exploratory: bool,
+}
+
+/// One line under "Does not support".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitResult {
+    /// The line.
+    pub text: String,
+    /// Whether the author wrote it (else it follows from the run).
+    pub from_author: bool,
+}
+
+/// One execution of an action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionResult {
+    /// Name as written.
+    pub name: String,
+    /// Which pair.
+    pub pair: u32,
+    /// Which arm.
+    pub arm: Arm,
+    /// Start and end in seconds of measured time.
+    pub at_s: f64,
+    /// End.
+    pub ended_s: f64,
+    /// Whether it did what it should.
+    pub ok: bool,
+    /// What it said.
+    pub detail: String,
+    /// Until the first ok answer after its start; absent when none came.
+    pub recovery_ms: Option<f64>,
+    /// Failed requests by class from its start until recovery.
+    pub failed: BTreeMap<String, u64>,
+    /// Seconds below half of the throughput before it.
+    pub slow_seconds: u64,
+}
+
+/// A remark added afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// Second of measured time that it speaks of.
+    pub at_s: Option<f64>,
+    /// When it was written, UTC.
+    pub written: String,
+    /// The text.
+    pub text: String,
+}
