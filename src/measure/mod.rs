@@ -5,12 +5,14 @@
 
 mod event;
 mod facts;
+mod failure;
 mod outcome;
 mod sample;
 mod second;
 
 pub use event::{Event, EventKind, HostFacts, Phase, ProcessLoad, StopReason};
 pub use facts::{Equality, EqualityItem, MachineFacts, ServiceFacts};
+pub use failure::FailureRow;
 pub use outcome::{FailureClass, Outcome};
 pub use sample::{HOST, RUNNER, Sample};
 pub use second::{Account, Counts, HostSecond, LoadSecond};
