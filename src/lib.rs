@@ -34,3 +34,4 @@ pub mod analysis;
 pub mod experiment;
 pub mod measure;
 pub mod name;
+pub mod results;

@@ -1,1 +1,3 @@
+#![doc = "The binary: arguments in, exit code out."]
+
 fn main() {}

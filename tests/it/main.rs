@@ -1,1 +1,4 @@
 //! One integration binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod tidy;
