@@ -17,7 +17,7 @@
 //! |---|---|
 //! | 0 | [`name`], `quantity` |
 //! | 1 | `figure`, `template`, [`measure`] |
-//! | 2 | `expression`, `sql` |
+//! | 2 | `expression`, [`sql`] |
 //! | 3 | [`experiment`] |
 //! | 4 | `deploy`, `load`, `sample`, `prune`, `results` |
 //! | 5 | `run`, `analysis` |
@@ -35,3 +35,4 @@ pub mod experiment;
 pub mod measure;
 pub mod name;
 pub mod results;
+pub mod sql;
