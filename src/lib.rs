@@ -35,4 +35,5 @@ pub mod experiment;
 pub mod measure;
 pub mod name;
 pub mod results;
+pub mod run;
 pub mod sql;

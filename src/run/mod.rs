@@ -1,0 +1,9 @@
+//! Order and time: which arm runs when, and what happens in it.
+//!
+//! Plans (pure), executes, acts, shuts down, and tells what happens as one enum. It must never print and never judge.
+
+mod machine;
+mod plan;
+
+pub use machine::{git_state, machine};
+pub use plan::{Trial, plan};
