@@ -2,6 +2,7 @@
 //!
 //! Pure: trials in, [`Summary`] out. This room must never do I/O, be async, or know HTTP.
 
+pub mod stats;
 pub mod summary;
 mod verdict;
 

@@ -1,4 +1,5 @@
 //! One integration binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod analysis_reference;
 mod tidy;

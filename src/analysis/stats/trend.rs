@@ -1,0 +1,435 @@
+//! The combined verdict on one series: flat, falls, rises, or unclear.
+//!
+//! Three rules, two error rates. `falls` and `rises` need one rule to place the change beyond the margin at one-sided
+//! alpha/2; `flat` needs both intervals inside the margin at one-sided alpha. Everything else is `unclear`, with its
+//! reason. Must never read "no significant change" as `flat`, and never let the description decide.
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::described::{Described, describe};
+use super::ends::Ends;
+use super::linear::{Line, Scale};
+use super::separation::Separation;
+use super::series::{Interval, finite, normalised};
+use super::warmup::{self, WarmUp};
+
+/// Fewer bins give neither `flat` nor `falls` nor `rises`.
+pub const FEWEST_BINS: usize = 60;
+
+/// Fewer bins give no direction either.
+pub const FEWEST_FOR_DIRECTION: usize = 30;
+
+/// Below this many bins, slow noise can hide from the raw interval.
+pub const FEW_UNDER_SLOW_NOISE: usize = 240;
+
+/// A batched interval this many times the raw one shows slow noise.
+pub const SLOW_NOISE_WIDENING: f64 = 1.25;
+
+/// What a series does over its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Flat,
+    Falls,
+    Rises,
+    Unclear,
+}
+
+/// Why the word is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Flat: both intervals lie inside the margin.
+    InsideMargin,
+    /// Falls or rises: an interval lies beyond the margin.
+    BeyondMargin,
+    /// Falls or rises: the ends do not overlap, by the margin.
+    Separated,
+    /// Unclear: too few bins, or too few under slow noise.
+    Few,
+    /// Unclear: an interval reaches across the margin.
+    Wide,
+    /// Unclear: the verdicts with and without the warm-up differ.
+    WarmUpSensitive,
+    /// Unclear: the rules point in opposite directions.
+    Contradiction,
+    /// Unclear: the level is zero or negative, so a relative change has no meaning.
+    NoLevel,
+}
+
+/// The rule that decided, or that stood in the way of `flat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// The Prais-Winsten line.
+    Linear,
+    /// The last third against the first.
+    Ends,
+    /// Quantiles of the thirds that do not overlap.
+    Separation,
+}
+
+/// The sign that the line's interval for directions excludes zero with; says nothing about the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    Down,
+    Up,
+    NotEstablished,
+}
+
+/// What one interval rule found, as relative change over the series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RuleFigures {
+    /// Estimated change of the interval used for `flat`.
+    pub change: f64,
+    /// Must lie inside the margin for `flat`.
+    pub flat_interval: Interval,
+    /// Must lie beyond the margin for `falls` or `rises`.
+    pub direction_interval: Interval,
+    /// Lag-1 correlation, bias-corrected.
+    pub phi: f64,
+    /// Effective number of independent values.
+    pub n_eff: f64,
+    /// Bins a batch mean holds where the batched estimate was the wider; else 1.
+    pub batch: usize,
+    /// The scale of the line; the ends are always compared linearly.
+    pub scale: Scale,
+}
+
+/// How to judge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// The relative change that matters, 0.2 for 20 %.
+    pub margin: f64,
+    /// One-sided error rate of `flat`; `falls` and `rises` use half of it. 0.05 unless several claims share it.
+    pub alpha: f64,
+    /// Whether to look for a warm-up that the declared one did not cover.
+    pub search_warm_up: bool,
+}
+
+impl Options {
+    /// The usual error rates with the given margin.
+    pub fn with_margin(margin: f64) -> Self {
+        Self {
+            margin,
+            alpha: 0.05,
+            search_warm_up: true,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        ensure!(
+            self.margin.is_finite() && self.margin > 0.0,
+            "the margin {} is not a positive share: give the relative change that matters, such as 20%",
+            self.margin
+        );
+        ensure!(
+            self.alpha > 0.0 && self.alpha <= 0.5,
+            "the error rate {} is not in (0, 0.5]: use 0.05, divided by the number of claims",
+            self.alpha
+        );
+        Ok(())
+    }
+}
+
+/// The verdict on one series, with everything it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    pub word: Word,
+    pub reason: Reason,
+    /// The rule that established a direction; for `flat` and `unclear` the one whose interval reaches furthest.
+    pub rule: Option<Rule>,
+    pub direction: Direction,
+    pub margin: f64,
+    /// One-sided error rate of `flat`; half of it for a direction.
+    pub alpha: f64,
+    /// Relative change over the series by `rule` (by the ends where the separation decided).
+    pub estimate: Option<f64>,
+    /// The interval of `rule` that `flat` is judged by (90 % at alpha 0.05).
+    pub flat_interval: Option<Interval>,
+    /// The interval of `rule` that a direction is judged by (95 % at alpha 0.05).
+    pub direction_interval: Option<Interval>,
+    /// The fitted level at the centre, in the units of the series.
+    pub level: Option<f64>,
+    /// Bins judged, after any cut.
+    pub n: usize,
+    /// Effective number of independent values, by the line.
+    pub n_eff: Option<f64>,
+    /// Lag-1 correlation, by the line.
+    pub phi: Option<f64>,
+    /// Any margin above this would have given `flat`, were the bins not too few.
+    pub smallest_flat_margin: Option<f64>,
+    /// About how many times as long the series would have to be for `flat`, if its change stays what it is; `None`
+    /// where no length would do.
+    pub times_as_long_for_flat: Option<f64>,
+    pub warm_up: WarmUp,
+    /// The word without the cut, where one was made.
+    pub word_without_cut: Option<Word>,
+    pub linear: Option<RuleFigures>,
+    pub ends: Option<RuleFigures>,
+    pub separation: Option<Separation>,
+    /// Described, never deciding; absent where only the verdict was asked for.
+    pub described: Option<Described>,
+}
+
+/// Judges a series of equally spaced bins and describes it.
+///
+/// # Errors
+/// An empty series, a value that is not finite, a margin or error rate out of range.
+pub fn judge(y: &[f64], options: &Options) -> Result<Trend> {
+    let mut trend = verdict(y, options)?;
+    let cut = match trend.warm_up {
+        WarmUp::Cut { bins } => bins,
+        _ => 0,
+    };
+    trend.described = Some(describe(&y[cut..]));
+    Ok(trend)
+}
+
+/// The verdict alone, without the description, whose cost is quadratic.
+///
+/// # Errors
+/// As [`judge`].
+pub fn verdict(y: &[f64], options: &Options) -> Result<Trend> {
+    options.check()?;
+    finite(y)?;
+    let (scaled, unit) = normalised(y);
+    let warm_up = if options.search_warm_up {
+        warmup::search(&scaled)
+    } else {
+        WarmUp::NotSearched
+    };
+    let mut trend = match warm_up {
+        WarmUp::Cut { bins } => {
+            let without = decide(&scaled, options).word;
+            let mut with = decide(&scaled[bins..], options);
+            if with.word != without {
+                with.word = Word::Unclear;
+                with.reason = Reason::WarmUpSensitive;
+                with.name_widest_rule();
+            }
+            with.word_without_cut = Some(without);
+            with
+        }
+        _ => decide(&scaled, options),
+    };
+    trend.warm_up = warm_up;
+    trend.level = trend.level.map(|level| level * unit);
+    trend.separation = trend.separation.map(|s| s.scaled(unit));
+    Ok(trend)
+}
+
+/// The three rules on one series, in its own (normalised) units.
+fn decide(y: &[f64], options: &Options) -> Trend {
+    let Options { margin, alpha, .. } = *options;
+    let line = Line::on_fitting_scale(y);
+    let linear = line.as_ref().and_then(|line| linear_figures(line, alpha));
+    let ends = Ends::of(y).and_then(|ends| ends_figures(&ends, alpha));
+    let separation = Separation::of(y);
+    let mut trend = Trend {
+        word: Word::Unclear,
+        reason: Reason::Wide,
+        rule: None,
+        direction: Direction::NotEstablished,
+        margin,
+        alpha,
+        estimate: None,
+        flat_interval: None,
+        direction_interval: None,
+        level: line.as_ref().map(|line| match line.scale {
+            Scale::Linear => line.raw.level,
+            Scale::Log => line.raw.level.exp(),
+        }),
+        n: y.len(),
+        n_eff: linear.map(|f| f.n_eff),
+        phi: linear.map(|f| f.phi),
+        smallest_flat_margin: None,
+        times_as_long_for_flat: None,
+        warm_up: WarmUp::NotSearched,
+        word_without_cut: None,
+        linear,
+        ends,
+        separation,
+        described: None,
+    };
+    if let (Some(linear), Some(ends)) = (linear, ends) {
+        let reach =
+            [linear, ends].map(|f| f.flat_interval.lower.abs().max(f.flat_interval.upper.abs()));
+        trend.smallest_flat_margin = Some(reach[0].max(reach[1]));
+        trend.times_as_long_for_flat = times_as_long(&[linear, ends], margin);
+    }
+    if let Some(linear) = linear.filter(|_| y.len() >= FEWEST_FOR_DIRECTION) {
+        if linear.direction_interval.upper < 0.0 {
+            trend.direction = Direction::Down;
+        } else if linear.direction_interval.lower > 0.0 {
+            trend.direction = Direction::Up;
+        }
+    }
+    let slow_noise = y.len() < FEW_UNDER_SLOW_NOISE
+        && line
+            .as_ref()
+            .and_then(|line| line.widening(alpha))
+            .is_some_and(|w| w >= SLOW_NOISE_WIDENING);
+    trend.decide_word(slow_noise);
+    trend
+}
+
+impl Trend {
+    /// Sets word, reason and rule from the figures; `slow_noise` turns `flat` into `unclear`.
+    fn decide_word(&mut self, slow_noise: bool) {
+        let margin = self.margin;
+        let falls = self.first_rule(
+            |f| f.direction_interval.upper < -margin,
+            |s| s.below(margin),
+        );
+        let rises = self.first_rule(|f| f.direction_interval.lower > margin, |s| s.above(margin));
+        let inside =
+            |f: RuleFigures| f.flat_interval.lower > -margin && f.flat_interval.upper < margin;
+        let flat = self.linear.is_some_and(inside) && self.ends.is_some_and(inside);
+        let (word, reason, rule) = match (falls, rises) {
+            _ if self.n < FEWEST_BINS => (Word::Unclear, Reason::Few, None),
+            (Some(_), Some(_)) => (Word::Unclear, Reason::Contradiction, None),
+            (Some(rule), None) => (Word::Falls, reason_of(rule), Some(rule)),
+            (None, Some(rule)) => (Word::Rises, reason_of(rule), Some(rule)),
+            (None, None) if flat && slow_noise => (Word::Unclear, Reason::Few, None),
+            (None, None) if flat => (Word::Flat, Reason::InsideMargin, None),
+            (None, None) if self.linear.is_none() || self.ends.is_none() => {
+                (Word::Unclear, Reason::NoLevel, None)
+            }
+            (None, None) => (Word::Unclear, Reason::Wide, None),
+        };
+        self.word = word;
+        self.reason = reason;
+        match rule {
+            Some(rule) => self.name_rule(rule),
+            None => self.name_widest_rule(),
+        }
+        if slow_noise || self.n < FEWEST_BINS {
+            let enough = if slow_noise {
+                FEW_UNDER_SLOW_NOISE
+            } else {
+                FEWEST_BINS
+            };
+            self.times_as_long_for_flat = self
+                .times_as_long_for_flat
+                .map(|t| t.max(enough as f64 / self.n as f64));
+        }
+    }
+
+    fn first_rule(
+        &self,
+        beyond: impl Fn(RuleFigures) -> bool,
+        separated: impl Fn(Separation) -> bool,
+    ) -> Option<Rule> {
+        if self.linear.is_some_and(&beyond) {
+            Some(Rule::Linear)
+        } else if self.ends.is_some_and(&beyond) {
+            Some(Rule::Ends)
+        } else if self.separation.is_some_and(separated) {
+            Some(Rule::Separation)
+        } else {
+            None
+        }
+    }
+
+    fn name_rule(&mut self, rule: Rule) {
+        let figures = match rule {
+            Rule::Linear => self.linear,
+            Rule::Ends | Rule::Separation => self.ends,
+        };
+        self.rule = Some(rule);
+        self.estimate = figures.map(|f| f.change);
+        self.flat_interval = figures.map(|f| f.flat_interval);
+        self.direction_interval = figures.map(|f| f.direction_interval);
+    }
+
+    /// Names the interval that reaches furthest from zero: the one that stands in the way of `flat`, or would.
+    fn name_widest_rule(&mut self) {
+        let reach = |f: RuleFigures| f.flat_interval.lower.abs().max(f.flat_interval.upper.abs());
+        match (self.linear, self.ends) {
+            (Some(linear), Some(ends)) if reach(ends) > reach(linear) => self.name_rule(Rule::Ends),
+            (Some(_), _) => self.name_rule(Rule::Linear),
+            (None, Some(_)) => self.name_rule(Rule::Ends),
+            (None, None) => self.rule = None,
+        }
+    }
+}
+
+fn reason_of(rule: Rule) -> Reason {
+    match rule {
+        Rule::Linear | Rule::Ends => Reason::BeyondMargin,
+        Rule::Separation => Reason::Separated,
+    }
+}
+
+fn linear_figures(line: &Line, alpha: f64) -> Option<RuleFigures> {
+    let flat = line.counted(alpha)?;
+    let direction = line.counted(alpha / 2.0)?;
+    RuleFigures {
+        change: flat.change,
+        flat_interval: flat.interval,
+        direction_interval: direction.interval,
+        phi: flat.fit.rho,
+        n_eff: flat.fit.n_eff,
+        batch: flat.batch,
+        scale: line.scale,
+    }
+    .if_finite()
+}
+
+fn ends_figures(ends: &Ends, alpha: f64) -> Option<RuleFigures> {
+    let (contrast, flat_interval) = ends.counted(alpha);
+    let (_, direction_interval) = ends.counted(alpha / 2.0);
+    RuleFigures {
+        change: contrast.change,
+        flat_interval,
+        direction_interval,
+        phi: contrast.rho,
+        n_eff: 2.0 * contrast.m as f64 / contrast.variance_factor,
+        batch: contrast.batch,
+        scale: Scale::Linear,
+    }
+    .if_finite()
+}
+
+impl RuleFigures {
+    fn if_finite(self) -> Option<Self> {
+        let Self {
+            change,
+            flat_interval,
+            direction_interval,
+            ..
+        } = self;
+        [
+            change,
+            flat_interval.lower,
+            flat_interval.upper,
+            direction_interval.lower,
+            direction_interval.upper,
+        ]
+        .iter()
+        .all(|v| v.is_finite())
+        .then_some(self)
+    }
+}
+
+/// An interval shrinks with the square root of the length; the change itself is taken to stay.
+fn times_as_long(rules: &[RuleFigures], margin: f64) -> Option<f64> {
+    let mut times = 1.0f64;
+    for rule in rules {
+        let room = margin - rule.change.abs();
+        if room <= 0.0 {
+            return None;
+        }
+        let reach = rule
+            .flat_interval
+            .lower
+            .abs()
+            .max(rule.flat_interval.upper.abs());
+        let half = (reach - rule.change.abs()).max(0.0);
+        times = times.max((half / room).powi(2));
+    }
+    times.is_finite().then_some(times)
+}
