@@ -2,8 +2,11 @@
 //!
 //! Plans (pure), executes, acts, shuts down, and tells what happens as one enum. It must never print and never judge.
 
+mod ledger;
 mod machine;
 mod plan;
+mod progress;
 
 pub use machine::{git_state, machine};
 pub use plan::{Trial, plan};
+pub use progress::{Progress, Pulse};
