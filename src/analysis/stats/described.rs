@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::normal_sf;
 use super::ends::variance_factor;
-use super::series::{batch_means, constant, mean};
+use super::series::{batch_means, constant, mean, normalised};
 
 /// Fewest values on either side of a change point.
 pub const SMALLEST_SEGMENT: usize = 10;
@@ -61,17 +61,26 @@ pub struct Described {
 
 /// Describes a series of finite values; an empty one has zeros for its ends.
 pub fn describe(y: &[f64]) -> Described {
-    let batch = y.len().div_ceil(MOST_VALUES).max(1);
-    let values = batch_means(y, batch);
+    // On a common scale, where no square overflows; what has a unit gets it back.
+    let (scaled, unit) = normalised(y);
+    let batch = scaled.len().div_ceil(MOST_VALUES).max(1);
+    let values = batch_means(&scaled, batch);
     let slope = theil_sen(&values);
     Described {
-        theil_sen_slope: slope.map(|s| s / batch as f64),
+        theil_sen_slope: slope
+            .map(|s| s / batch as f64 * unit)
+            .filter(|s| s.is_finite()),
         mann_kendall: slope.and_then(|s| mann_kendall_ar1(&values, s)),
-        change_point: change_point(y),
+        change_point: change_point(&scaled).map(|found| ChangePoint {
+            mean_before: found.mean_before * unit,
+            mean_after: found.mean_after * unit,
+            ..found
+        }),
         first: y.first().copied().unwrap_or_default(),
         last: y.last().copied().unwrap_or_default(),
-        last_quarter_over_first: quarters(y)
-            .and_then(|(first, last)| (first > 0.0).then(|| last / first)),
+        last_quarter_over_first: quarters(&scaled)
+            .and_then(|(first, last)| (first > 0.0).then(|| last / first))
+            .filter(|ratio| ratio.is_finite()),
     }
 }
 
@@ -162,11 +171,11 @@ fn mann_kendall_with(y: &[f64], rho: f64, factor: f64) -> Option<MannKendall> {
 
 /// Correlation of the values with themselves `lag` later, around their mean; 0 for a constant series.
 pub fn autocorrelation(y: &[f64], lag: usize) -> f64 {
-    if constant(y) || lag >= y.len() {
-        return 0.0;
-    }
     let centre = mean(y);
     let total: f64 = y.iter().map(|v| (v - centre).powi(2)).sum();
+    if constant(y) || lag >= y.len() || total == 0.0 {
+        return 0.0;
+    }
     y.iter()
         .zip(&y[lag..])
         .map(|(a, b)| (a - centre) * (b - centre))
@@ -185,6 +194,9 @@ pub fn change_point(y: &[f64]) -> Option<ChangePoint> {
     let centre = mean(y);
     let total: f64 = y.iter().map(|v| v - centre).sum();
     let squares: f64 = y.iter().map(|v| (v - centre).powi(2)).sum();
+    if squares == 0.0 {
+        return None;
+    }
     let mut before: f64 = y[..SMALLEST_SEGMENT - 1].iter().map(|v| v - centre).sum();
     let mut best: Option<(usize, f64)> = None;
     for at in SMALLEST_SEGMENT..=n - SMALLEST_SEGMENT {

@@ -7,7 +7,7 @@
 //! Must never relate a difference to a first third whose mean is not positive.
 
 use super::distribution::t_upper;
-use super::series::{Interval, batch_means, mean};
+use super::series::{Interval, batch_means, constant, mean};
 
 /// Batches a third is divided into for the second estimate.
 const BATCHES_A_THIRD: usize = 10;
@@ -45,6 +45,20 @@ impl Contrast {
         let m = y.len() / 3;
         if m < 2 {
             return None;
+        }
+        if constant(y) && y[0] > 0.0 {
+            // No residual exists; arithmetic would leave dust.
+            return Some(Self {
+                m,
+                first: y[0],
+                last: y[0],
+                change: 0.0,
+                rho: 0.0,
+                variance_factor: 1.0,
+                se: 0.0,
+                df: 2.0 * (m as f64 - 1.0),
+                batch,
+            });
         }
         let count = m as f64;
         let (head, tail) = (&y[..m], &y[y.len() - m..]);

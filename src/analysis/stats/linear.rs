@@ -22,6 +22,9 @@ pub const LOG_BEYOND: f64 = 0.30;
 /// An interval narrower than this share of the level is rounding, and its width says nothing.
 const ROUNDING: f64 = 1e-9;
 
+/// A level below this share of the largest value is zero with rounding on it.
+const NO_LEVEL: f64 = 1e-9;
+
 /// Passes of estimating rho and fitting again.
 const PASSES: usize = 5;
 
@@ -226,6 +229,8 @@ pub struct Line {
     pub raw: Fit,
     /// The fit to batch means and the batch size; `None` below 40 values.
     pub batched: Option<(Fit, usize)>,
+    /// Largest absolute value of the series.
+    magnitude: f64,
 }
 
 /// The estimate whose interval counts, as a relative change over the whole series.
@@ -265,6 +270,7 @@ impl Line {
             scale,
             raw,
             batched,
+            magnitude: y.iter().fold(0.0, |most, v| v.abs().max(most)),
         })
     }
 
@@ -281,6 +287,7 @@ impl Line {
     /// The wider of the two intervals, with `tail` in each tail, relative to the level. `None` where the level is not
     /// positive, so that a relative change has no meaning.
     pub fn counted(&self, tail: f64) -> Option<Counted> {
+        self.change(&self.raw, 1)?;
         let raw = self.slope_width(&self.raw, 1, tail);
         let (fit, batch) = match self.batched {
             Some((fit, batch)) if self.slope_width(&fit, batch, tail) > raw => (fit, batch),
@@ -325,7 +332,7 @@ impl Line {
         let over_run = slope / batch as f64 * (self.raw.n as f64 - 1.0);
         match self.scale {
             Scale::Log => Some(over_run.exp_m1()),
-            Scale::Linear if fit.level > 0.0 => Some(over_run / fit.level),
+            Scale::Linear if fit.level > NO_LEVEL * self.magnitude => Some(over_run / fit.level),
             Scale::Linear => None,
         }
     }

@@ -14,5 +14,6 @@ pub mod ends;
 pub mod linear;
 pub mod separation;
 pub mod series;
+pub mod simulate;
 pub mod trend;
 pub mod warmup;
