@@ -21,7 +21,7 @@
 //! | 3 | [`experiment`] |
 //! | 4 | `deploy`, `load`, `sample`, `prune`, `results` |
 //! | 5 | `run`, `analysis` |
-//! | 6 | `report` |
+//! | 6 | [`report`] |
 //! | 7 | `archive` |
 //! | 8 | `cli` |
 //! | 9 | `main` |
@@ -34,6 +34,7 @@ pub mod analysis;
 pub mod experiment;
 pub mod measure;
 pub mod name;
+pub mod report;
 pub mod results;
 pub mod run;
 pub mod sql;

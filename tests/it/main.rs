@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod analysis_reference;
+mod report;
 mod tidy;

@@ -1,0 +1,413 @@
+//! Tables about what was judged: explanations, the difference, actions, criteria, pairs, gates.
+
+use std::collections::BTreeMap;
+
+use super::arms::by_class;
+use super::evidence::one_difference;
+use super::{Explained, Kind, Table, arm_figure};
+use crate::analysis::Summary;
+use crate::analysis::summary::{FigureValue, Word};
+use crate::experiment::TrendWord;
+use crate::measure::Equality;
+use crate::name::Arm;
+use crate::report::words;
+
+pub(super) fn predicted(word: TrendWord) -> &'static str {
+    match word {
+        TrendWord::Flat => "flat",
+        TrendWord::Falls => "falls",
+        TrendWord::Rises => "rises",
+    }
+}
+
+pub(super) fn explanations(summary: &Summary) -> Vec<Explained> {
+    summary
+        .explanations
+        .iter()
+        .map(|explanation| Explained {
+            name: explanation.name.clone(),
+            because: explanation.because.clone(),
+            verdict: words::verdict_as(
+                &explanation.verdict,
+                "consistent with what was observed (surviving is not proof)",
+                "refuted",
+            ),
+        })
+        .collect()
+}
+
+pub(super) fn predictions(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Predictions against what was observed",
+        &[
+            ("explanation", Kind::Text),
+            ("series", Kind::Code),
+            ("arm", Kind::Text),
+            ("predicted", Kind::Text),
+            ("observed", Kind::Text),
+            ("verdict", Kind::Text),
+        ],
+    );
+    for explanation in &summary.explanations {
+        for prediction in &explanation.predictions {
+            table.rows.push(vec![
+                explanation.name.clone(),
+                prediction.figure.clone(),
+                prediction.arm.to_string(),
+                predicted(prediction.predicted).to_owned(),
+                observed_word(
+                    summary,
+                    prediction.arm,
+                    &prediction.figure,
+                    prediction.observed,
+                ),
+                words::verdict_as(&prediction.verdict, "as predicted", "refuted"),
+            ]);
+        }
+    }
+    table.filled()
+}
+
+/// The word, with its margin when it is unclear and the finding is at hand.
+fn observed_word(summary: &Summary, arm: Arm, figure: &str, word: Option<Word>) -> String {
+    let Some(word) = word else {
+        return words::NOT_OBSERVED.to_owned();
+    };
+    let finding = summary.arms.get(arm).as_ref().and_then(|seen| {
+        if figure == "throughput" {
+            Some(&seen.throughput)
+        } else {
+            let series = seen.series.iter().find(|series| series.name == figure);
+            series.and_then(|series| series.trend.as_ref())
+        }
+    });
+    match finding {
+        Some(finding) if finding.word == word => words::trend_word(finding),
+        _ => word.as_str().to_owned(),
+    }
+}
+
+pub(super) fn difference(summary: &Summary) -> Vec<String> {
+    let difference = &summary.difference;
+    let mut sentences = vec![format!("The one difference: {}.", one_difference(summary))];
+    let effect = &difference.took_effect;
+    if !summary.run.null {
+        let verdict = words::verdict_as(
+            &effect.verdict,
+            "the change took effect",
+            "not applied: the change did not take effect",
+        );
+        sentences.push(match &effect.expression {
+            Some(expression) => format!(
+                "Proof that it was applied: {verdict} ({expression}; observed {}).",
+                observed(&effect.observed)
+            ),
+            None => {
+                format!("Proof that it was applied: {verdict}; no expression was written for it.")
+            }
+        });
+    }
+    sentences.push(format!(
+        "Same data before load: {}.",
+        words::verdict_as(
+            &difference.same_start,
+            "the same in both arms",
+            "not the same"
+        )
+    ));
+    let is_equal = |verdict: &Equality| *verdict == Equality::Equal;
+    let equal = difference
+        .items
+        .iter()
+        .filter(|item| is_equal(&item.verdict))
+        .count();
+    sentences.push(format!(
+        "Compared between the arms: {} items, of which {} are equal.",
+        words::count(difference.items.len() as u64),
+        words::count(equal as u64)
+    ));
+    sentences
+}
+
+fn observed(figures: &BTreeMap<String, Option<FigureValue>>) -> String {
+    if figures.is_empty() {
+        return "no figures".to_owned();
+    }
+    let parts: Vec<String> = figures
+        .iter()
+        .map(|(name, value)| format!("{name} = {}", words::figure(value.as_ref())))
+        .collect();
+    parts.join(", ")
+}
+
+pub(super) fn differing(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "What differed between the arms",
+        &[
+            ("what", Kind::Code),
+            ("treatment", Kind::Code),
+            ("control", Kind::Code),
+            ("verdict", Kind::Text),
+        ],
+    );
+    for item in &summary.difference.items {
+        let verdict = match &item.verdict {
+            Equality::Equal => continue,
+            Equality::Implied(why) => format!("implied by the control variable: {why}"),
+            Equality::Permitted(why) => format!("permitted by the author: {why}"),
+            Equality::Undeclared => "not declared".to_owned(),
+        };
+        table.rows.push(vec![
+            item.what.clone(),
+            item.treatment.clone(),
+            item.control.clone(),
+            verdict,
+        ]);
+    }
+    table.filled()
+}
+
+pub(super) fn equal(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Compared and equal in both arms",
+        &[("what", Kind::Code), ("in both arms", Kind::Code)],
+    );
+    for item in &summary.difference.items {
+        if item.verdict == Equality::Equal {
+            table
+                .rows
+                .push(vec![item.what.clone(), item.treatment.clone()]);
+        }
+    }
+    table.filled()
+}
+
+pub(super) fn action_totals(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Actions, all executions of an arm together",
+        &[
+            ("action", Kind::Text),
+            ("arm", Kind::Text),
+            ("done", Kind::Number),
+            ("failed", Kind::Number),
+            ("recovery ms", Kind::Number),
+            ("failed requests", Kind::Number),
+        ],
+    );
+    let mut seen: Vec<(&str, Arm)> = Vec::new();
+    for action in &summary.actions {
+        let key = (action.name.as_str(), action.arm);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let of = |figure: &str| {
+            let name = format!("actions.{}.{figure}", action.name);
+            arm_figure(summary, action.arm, &name, "")
+        };
+        table.rows.push(vec![
+            action.name.clone(),
+            action.arm.to_string(),
+            of("done"),
+            of("failed"),
+            of("recovery_ms"),
+            of("failed_requests"),
+        ]);
+    }
+    table.filled()
+}
+
+pub(super) fn actions(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Executions of actions",
+        &[
+            ("action", Kind::Text),
+            ("arm", Kind::Text),
+            ("pair", Kind::Number),
+            ("from–to", Kind::Text),
+            ("result", Kind::Text),
+            ("recovery ms", Kind::Number),
+            ("failed requests", Kind::Text),
+            ("slow seconds", Kind::Number),
+        ],
+    );
+    for action in &summary.actions {
+        let result = if action.ok { "done" } else { "failed" };
+        let result = if action.detail.is_empty() {
+            result.to_owned()
+        } else {
+            format!("{result}: {}", action.detail)
+        };
+        table.rows.push(vec![
+            action.name.clone(),
+            action.arm.to_string(),
+            action.pair.to_string(),
+            format!(
+                "{}–{}",
+                words::clock(action.at_s),
+                words::clock(action.ended_s)
+            ),
+            result,
+            action
+                .recovery_ms
+                .map_or_else(|| words::NOT_OBSERVED.to_owned(), words::number),
+            by_class(&action.failed),
+            words::count(action.slow_seconds),
+        ]);
+    }
+    table.thinned("executions").filled()
+}
+
+pub(super) fn criteria(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Criteria, written before the run",
+        &[
+            ("criterion", Kind::Text),
+            ("arm", Kind::Text),
+            ("must hold", Kind::Code),
+            ("observed", Kind::Text),
+            ("verdict", Kind::Text),
+        ],
+    );
+    for criterion in &summary.criteria {
+        table.rows.push(vec![
+            criterion.name.clone(),
+            criterion.arm.to_string(),
+            criterion.holds.clone(),
+            observed(&criterion.observed),
+            words::verdict_as(&criterion.verdict, "holds", "does not hold"),
+        ]);
+    }
+    table.filled()
+}
+
+/// Rows only where there is more than one pair.
+pub(super) fn pairs(summary: &Summary) -> Option<Table> {
+    if summary.pairs.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new(
+        "Every pair",
+        &[
+            ("pair", Kind::Number),
+            ("ran first", Kind::Text),
+            ("treatment ok/s", Kind::Number),
+            ("last window", Kind::Number),
+            ("trend", Kind::Text),
+            ("control ok/s", Kind::Number),
+            ("last window", Kind::Number),
+            ("trend", Kind::Text),
+        ],
+    );
+    for pair in &summary.pairs {
+        let mut row = vec![pair.pair.to_string(), pair.first.to_string()];
+        for arm in Arm::BOTH {
+            row.push(words::maybe(*pair.mean.get(arm), ""));
+            row.push(words::maybe(*pair.last.get(arm), ""));
+            row.push(
+                pair.trend
+                    .get(arm)
+                    .map_or(words::NOT_OBSERVED, Word::as_str)
+                    .to_owned(),
+            );
+        }
+        table.rows.push(row);
+    }
+    table.thinned("pairs").filled()
+}
+
+pub(super) fn between(summary: &Summary) -> Option<Table> {
+    let between = summary.between.as_ref()?;
+    let mut table = Table::new(
+        "What can be said between the arms",
+        &[("figure", Kind::Text), ("value", Kind::Text)],
+    );
+    let mut row = |label: &str, value: String| table.rows.push(vec![label.to_owned(), value]);
+    row("pairs", words::count(between.pairs as u64));
+    row(
+        "control ÷ treatment, whole run",
+        words::maybe(between.ratio_mean, ""),
+    );
+    row(
+        "control ÷ treatment, last window",
+        words::maybe(between.ratio_last, ""),
+    );
+    if let Some([low, high]) = between.ratio_ci95 {
+        row(
+            "95 % interval of the ratio that is argued with",
+            format!("{} to {}", words::number(low), words::number(high)),
+        );
+    }
+    if let Some(p) = between.sign_flip_p {
+        row("exact sign-flip p", words::number(p));
+    }
+    match between.trend_difference {
+        Some([estimate, low, high]) => row(
+            "difference of the two trends (treatment − control), share of the level over the run",
+            format!(
+                "{}, 95 % interval {} to {}; {}",
+                words::change(estimate),
+                words::change(low),
+                words::change(high),
+                if between.trends_differ {
+                    "0 is excluded"
+                } else {
+                    "0 is not excluded"
+                }
+            ),
+        ),
+        None => row(
+            "difference of the two trends",
+            words::NOT_OBSERVED.to_owned(),
+        ),
+    }
+    let source = between
+        .run_sd_source
+        .as_deref()
+        .unwrap_or("source not recorded");
+    row(
+        "run-to-run standard deviation of log throughput",
+        between.run_sd.map_or_else(
+            || "not measured and not declared".to_owned(),
+            |sd| format!("{} ({source})", words::percent(sd)),
+        ),
+    );
+    let beyond = |value: Option<bool>| match value {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "not known".to_owned(),
+    };
+    row(
+        "beyond run-to-run noise, last window",
+        beyond(between.beyond_noise_last),
+    );
+    row(
+        "beyond run-to-run noise, whole run",
+        beyond(between.beyond_noise_mean),
+    );
+    table.filled()
+}
+
+pub(super) fn gates(summary: &Summary) -> Option<Table> {
+    let mut table = Table::new(
+        "Gates: what must hold before anything is concluded",
+        &[
+            ("gate", Kind::Text),
+            ("arm", Kind::Text),
+            ("verdict", Kind::Text),
+            ("measured", Kind::Text),
+            ("blocks when it fails", Kind::Text),
+        ],
+    );
+    for gate in &summary.gates {
+        table.rows.push(vec![
+            format!("{}: {}", gate.number, gate.name),
+            gate.arm
+                .map_or_else(|| "both".to_owned(), |arm| arm.to_string()),
+            words::verdict_as(&gate.verdict, "passed", "failed"),
+            gate.detail.clone(),
+            gate.blocks.clone(),
+        ]);
+    }
+    table.filled()
+}

@@ -1,0 +1,143 @@
+//! Words used, in one sentence each.
+
+use super::Line;
+use crate::analysis::Summary;
+
+/// The terms that this report uses.
+pub(super) fn terms(summary: &Summary) -> Vec<Line> {
+    let mut terms = vec![
+        (
+            "arm",
+            "One of the two set-ups that are compared: the treatment, whose behaviour is in question, and the control.",
+        ),
+        (
+            "ok request",
+            "A request that was answered in whole, with the status and content that its step expects.",
+        ),
+        (
+            "failed request",
+            "A request with any other end; each has exactly one class, such as refused, timeout or status_5xx.",
+        ),
+        (
+            "cut",
+            "In flight when the arm ended: neither ok nor failed.",
+        ),
+        ("ok/s", "Ok requests a second (throughput)."),
+        (
+            "p50, p99, max",
+            "Half of the requests took at most p50, 99 of 100 at most p99, and the slowest took max.",
+        ),
+        (
+            "window",
+            "A stretch of the measured time for which one row is printed; its percentiles come from merged histograms, never from averages.",
+        ),
+        (
+            "margin",
+            "How much a series may move and still be called flat; it was declared before the run.",
+        ),
+        (
+            "flat",
+            "The whole 90 % interval of the change lies inside the margin.",
+        ),
+        (
+            "falls, rises",
+            "The change is beyond the margin, with its 95 % interval or with the whole last third of the run.",
+        ),
+        (
+            "unclear",
+            "Neither could be shown; it is not the same as flat.",
+        ),
+        (
+            "interval",
+            "The range of changes that are compatible with the data at the stated level.",
+        ),
+        (
+            "not observed",
+            "No measurement exists, so nothing is concluded; it never counts as a pass.",
+        ),
+        (
+            "consistent",
+            "An explanation none of whose predictions was contradicted; others may be consistent too.",
+        ),
+        (
+            "refuted",
+            "An established observation contradicts the statement.",
+        ),
+        (
+            "gate",
+            "A check of the measurement itself; when it fails, the claims that rest on it are blocked.",
+        ),
+        ("bad second", "A second with at least one failed request."),
+        (
+            "slow second",
+            "A second below half of the arm's median throughput.",
+        ),
+        (
+            "episode",
+            "Bad or slow seconds less than five seconds apart, taken together.",
+        ),
+    ];
+    if summary.setup.closed_loop {
+        terms.push((
+            "closed loop",
+            "Each client sends its next request only after the last was answered, so a slow server is asked less often.",
+        ));
+    } else {
+        terms.push((
+            "open loop",
+            "Requests are due at their own times, whether earlier ones were answered or not; latency counts from when they were due.",
+        ));
+    }
+    let sampled = |wanted: &str| {
+        summary
+            .arms
+            .iter()
+            .filter_map(|(_, seen)| seen.as_ref())
+            .any(|seen| {
+                seen.series
+                    .iter()
+                    .any(|series| series.name.ends_with(wanted))
+            })
+    };
+    for (suffix, term, sentence) in [
+        (
+            ".memory.rss",
+            "memory.rss",
+            "Resident memory summed over the service's processes; pages that they share are counted in each.",
+        ),
+        (
+            ".memory.pss",
+            "memory.pss",
+            "Resident memory in which a shared page is divided among those who share it.",
+        ),
+        (
+            ".memory.cgroup",
+            "memory.cgroup",
+            "What the kernel charges to the service as a group, file cache included.",
+        ),
+        (
+            ".cpu_ms_per_request",
+            "cpu_ms_per_request",
+            "Processor time of the service's processes divided by the requests completed in the same time.",
+        ),
+        (
+            ".sql_per_request",
+            "sql_per_request",
+            "Statements that the database executed divided by the requests completed in the same time.",
+        ),
+    ] {
+        if sampled(suffix) {
+            terms.push((term, sentence));
+        }
+    }
+    if summary.between.is_some() {
+        terms.push((
+            "run-to-run standard deviation",
+            "How much the same figure differs between runs of the very same set-up; a difference between arms must stand out from it.",
+        ));
+    }
+    terms
+        .into_iter()
+        .map(|(term, sentence)| Line::new(term, sentence))
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! Golden reports: what a reader gets for each kind of run.
+
+use std::path::PathBuf;
+
+use ceteris::analysis::Summary;
+use ceteris::report::{self, TemplateSource};
+
+mod fixture;
+
+/// Compares with `tests/it/golden/NAME`; with `UPDATE_GOLDEN=1` in the environment the file is written anew.
+fn golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    for (i, (got, want)) in text.lines().zip(stored.lines()).enumerate() {
+        assert_eq!(
+            got,
+            want,
+            "{name}, line {} (UPDATE_GOLDEN=1 writes it anew)",
+            i + 1
+        );
+    }
+    assert_eq!(text.len(), stored.len(), "{name} has another length");
+}
+
+fn markdown(summary: &Summary) -> String {
+    report::markdown(
+        summary,
+        &fixture::kept(summary),
+        &TemplateSource::built_in(),
+    )
+    .unwrap()
+}
+
+/// Every kind of run by the name of its golden file.
+fn kinds() -> Vec<(&'static str, Summary)> {
+    vec![
+        ("valid", fixture::valid()),
+        ("refuted", fixture::refuted()),
+        ("unclear", fixture::unclear()),
+        ("not-valid", fixture::not_valid()),
+        ("interrupted", fixture::interrupted()),
+        ("smoke", fixture::smoke()),
+        ("unequal", fixture::unequal()),
+        ("null", fixture::null()),
+    ]
+}
+
+#[test]
+fn each_kind_of_run_reads_as_it_should() {
+    for (name, summary) in kinds() {
+        golden(&format!("{name}.md"), &markdown(&summary));
+    }
+}
+
+#[test]
+fn the_short_forms_read_as_they_should() {
+    let summary = fixture::refuted();
+    let kept = fixture::kept(&summary);
+    golden("refuted.junit.xml", &report::junit(&summary));
+    let short = report::github_summary(&summary, &kept, &TemplateSource::built_in()).unwrap();
+    golden("refuted.github-summary.md", &short);
+}
+
+#[test]
+fn the_picture_of_throughput_is_drawn_as_it_should() {
+    let charts = report::charts(&fixture::valid());
+    let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["throughput", "latency", "histogram", "memory", "rows"]
+    );
+    golden("throughput.svg", &charts[0].svg);
+}
+
+/// The lines of the evidence box from one heading to the next.
+fn part<'a>(report: &'a str, heading: &str) -> Vec<&'a str> {
+    report
+        .lines()
+        .skip_while(|line| *line != format!("> **{heading}**"))
+        .skip(1)
+        .take_while(|line| !line.starts_with("> **") && line.starts_with('>'))
+        .filter(|line| line.len() > 1)
+        .collect()
+}
+
+#[test]
+fn what_is_not_evidence_supports_nothing_and_something_is_never_supported() {
+    for (name, summary) in kinds() {
+        let report = markdown(&summary);
+        let supports = part(&report, "Supports");
+        assert!(!part(&report, "Does not support").is_empty(), "{name}");
+        if !summary.validity.valid || summary.run.smoke {
+            assert_eq!(supports.len(), 1, "{name}: {supports:?}");
+            assert!(
+                supports[0].starts_with("> - Nothing"),
+                "{name}: {supports:?}"
+            );
+        }
+        if !summary.validity.valid {
+            let first = report
+                .lines()
+                .filter(|line| !line.is_empty())
+                .nth(2)
+                .unwrap();
+            assert!(first.starts_with("**Not valid"), "{name}: {first}");
+        }
+    }
+    let mut bare = fixture::valid();
+    bare.limits.clear();
+    bare.claims.clear();
+    assert!(!part(&markdown(&bare), "Does not support").is_empty());
+}
+
+#[test]
+fn no_words_of_cause_or_speed_without_a_claim_that_earned_them() {
+    for (name, mut summary) in kinds() {
+        summary.experiment.question = String::from("q");
+        for explanation in &mut summary.explanations {
+            explanation.because = String::from("b");
+        }
+        for claim in &mut summary.claims {
+            claim.text = String::from("c");
+        }
+        let report = markdown(&summary).to_lowercase();
+        for word in [
+            "caused",
+            "causes",
+            "proves",
+            "proven",
+            "faster",
+            "slower",
+            "because of",
+        ] {
+            assert!(!report.contains(word), "{name} says {word}");
+        }
+    }
+}
