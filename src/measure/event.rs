@@ -88,11 +88,37 @@ pub enum EventKind {
     },
     /// Load phase totals as the driver kept them, to hold against the sum of seconds.
     LoadEnd {
+        /// Requests whose sending began.
         sent: u64,
+        /// Whole answers as expected.
         ok: u64,
+        /// Failed requests.
         failed: u64,
+        /// In flight at the end.
         cut: u64,
+        /// Their ages at the end, in ms.
         cut_ages_ms: Vec<f64>,
+        /// Length of the measured time in seconds: what rates are divided by.
+        seconds: f64,
+        /// CPU seconds of all load threads.
+        driver_cpu_s: f64,
+        /// The busiest load thread's largest share of a processor in any whole second.
+        busiest_share: f64,
+        /// Failed requests that are counted by class only, without a row in failures.csv.
+        unlisted: u64,
+    },
+    /// The sampler's own account.
+    SamplingEnd {
+        /// Readings due in the measured time.
+        planned: u64,
+        /// Readings taken in their time.
+        taken: u64,
+        /// Readings late or not taken.
+        gaps: u64,
+        /// CPU seconds of the sampling thread.
+        cost_cpu_s: f64,
+        /// Wall-clock seconds spent on proportional set sizes.
+        pss_s: f64,
     },
     /// The arm ended.
     Stopped { reason: StopReason, detail: String },
