@@ -19,7 +19,7 @@
 //! | 1 | `figure`, `template`, [`measure`] |
 //! | 2 | `expression`, [`sql`] |
 //! | 3 | [`experiment`] |
-//! | 4 | `deploy`, `load`, `sample`, `prune`, `results` |
+//! | 4 | `deploy`, `load`, [`sample`], [`prune`], `results` |
 //! | 5 | `run`, `analysis` |
 //! | 6 | [`report`] |
 //! | 7 | `archive` |
@@ -34,7 +34,9 @@ pub mod analysis;
 pub mod experiment;
 pub mod measure;
 pub mod name;
+pub mod prune;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod sample;
 pub mod sql;

@@ -80,6 +80,17 @@ pub enum EventKind {
         what: String,
         detail: String,
     },
+    /// One of the statements that took most time in the first or the last window, as the server counts it.
+    Statement {
+        service: String,
+        window: String,
+        from_s: f64,
+        to_s: f64,
+        rank: u32,
+        query: String,
+        calls: f64,
+        total_ms: f64,
+    },
     /// A line of a service's log that matched a pattern: one of the first three examples.
     LogLine {
         service: String,

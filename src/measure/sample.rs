@@ -17,10 +17,12 @@ pub struct Sample {
     /// The metric's name as in the catalogue of figures, without `services.<s>.`: `memory.rss`, `table.jobs.rows`.
     /// Counters are written as read (cumulative within one `epoch`), with the unit's name telling so.
     pub metric: String,
-    /// The unit: `MiB`, `cpu_s` (cumulative CPU seconds), `count`, `rows`, `bytes`, `ms`, `share`, `cores`.
+    /// The unit: `MiB`, `cpu_s` (cumulative CPU seconds), `count`, `rows`, `bytes`, `ms`, `share`, `cores`, `sessions`,
+    /// `transactions`; counters have `_total` at its end: `count_total`, `bytes_total`, `ms_total`, `s_total`.
     pub unit: String,
     /// The value in that unit.
     pub value: f64,
-    /// Which life of the process (0 for the first; a restart begins the next): counters are compared within one epoch only.
+    /// Which life of what counts (0 for the first): counters are compared within one epoch only. For the process tree it is
+    /// the process's; a counter kept by a server begins the next one also when it falls or an interval of it is void.
     pub epoch: u32,
 }

@@ -128,7 +128,7 @@ pub struct LoadSecond {
 /// The host over one second.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostSecond {
-    /// Cores busy (all but idle and iowait), in cores.
+    /// Cores busy (all but idle, iowait and steal), in cores.
     pub busy: f64,
     /// Cores taken by the hypervisor.
     pub steal: f64,

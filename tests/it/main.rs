@@ -4,3 +4,5 @@
 mod analysis_reference;
 mod report;
 mod tidy;
+
+mod sample;

@@ -1,0 +1,330 @@
+//! The process tree of one service: processors, memory, threads, descriptors, switches, I/O.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use procfs::FromRead;
+use procfs::process::{Io, Stat, Status};
+use tokio::sync::watch;
+
+use super::account::{Account, Entry};
+use super::output::Output;
+use super::spec::ProcessRoot;
+use super::tree::Tree;
+
+/// Bytes in a MiB.
+pub(super) const MIB: f64 = 1024.0 * 1024.0;
+
+/// How a service's memory may be summed over its processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Each process's resident memory counts.
+    Private,
+    /// Its processes share one large segment, so that a sum of resident sizes would count it once a process (PostgreSQL).
+    Segment,
+}
+
+/// The instrument for one service's processes.
+pub(super) struct Processes {
+    root: watch::Receiver<Option<ProcessRoot>>,
+    pub(super) cgroups: Vec<PathBuf>,
+    sharing: Sharing,
+    tree: Option<Tree>,
+    members: Vec<Stat>,
+    accounts: Accounts,
+    ever: bool,
+    stopped: bool,
+    pub(super) cpu: Cpu,
+}
+
+/// Running totals of one life.
+#[derive(Default)]
+struct Accounts {
+    user: Account,
+    system: Account,
+    read: Account,
+    written: Account,
+    voluntary: Account,
+    involuntary: Account,
+}
+
+/// CPU seconds that a tree used in its present life.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Cpu {
+    pub(super) user_s: f64,
+    pub(super) system_s: f64,
+    pub(super) epoch: u32,
+}
+
+impl Processes {
+    pub(super) fn new(
+        root: watch::Receiver<Option<ProcessRoot>>,
+        cgroups: Vec<PathBuf>,
+        sharing: Sharing,
+    ) -> Self {
+        Self {
+            root,
+            cgroups,
+            sharing,
+            tree: None,
+            members: Vec::new(),
+            accounts: Accounts::default(),
+            ever: false,
+            stopped: false,
+            cpu: Cpu::default(),
+        }
+    }
+
+    /// Looks at who is there and what they used; gives the CPU seconds used since the last look, for the host's account.
+    pub(super) fn look(&mut self, out: &Output) -> f64 {
+        let root = *self.root.borrow();
+        if self.tree.as_ref().map(|t| t.root) != root {
+            self.tree = root.map(Tree::new);
+            self.accounts = Accounts::default();
+            self.cpu = Cpu {
+                epoch: root.map_or(self.cpu.epoch, |r| r.epoch),
+                ..Cpu::default()
+            };
+        }
+        let Some(tree) = &mut self.tree else {
+            self.members.clear();
+            return 0.0;
+        };
+        self.members = tree.refresh(&self.cgroups);
+        self.ever |= !self.members.is_empty();
+        let ticks = procfs::ticks_per_second() as f64;
+        let before = self.cpu.user_s + self.cpu.system_s;
+        let user = self.accounts.user.update(
+            self.members
+                .iter()
+                .map(|s| entry(s, s.utime, non_negative(s.cutime))),
+        );
+        let system = self.accounts.system.update(
+            self.members
+                .iter()
+                .map(|s| entry(s, s.stime, non_negative(s.cstime))),
+        );
+        self.cpu.user_s = user as f64 / ticks;
+        self.cpu.system_s = system as f64 / ticks;
+        self.tell_stopped(out);
+        self.cpu.user_s + self.cpu.system_s - before
+    }
+
+    /// Emits what a round reads of the processes of the last look.
+    pub(super) fn round(&mut self, at_s: f64, began: Instant, out: &mut Output) {
+        if self.members.is_empty() {
+            return;
+        }
+        let epoch = self.cpu.epoch;
+        out.reading(at_s, "cpu_user_s", "cpu_s", self.cpu.user_s, epoch);
+        out.reading(at_s, "cpu_system_s", "cpu_s", self.cpu.system_s, epoch);
+        self.memory(at_s, out);
+        let threads: i64 = self.members.iter().map(|s| s.num_threads).sum();
+        out.reading(at_s, "threads", "count", threads as f64, epoch);
+        self.descriptors(at_s, out);
+        self.io(at_s, out);
+        self.switches(at_s, out);
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        out.reading(at_s, "sample_ms", "ms", ms, epoch);
+    }
+
+    /// Says at the end what was never there to be read.
+    pub(super) fn close(&self, out: &mut Output) {
+        if !self.ever {
+            for metric in [
+                "cpu_user_s",
+                "cpu_system_s",
+                "memory",
+                "threads",
+                "descriptors",
+            ] {
+                out.not_observed(
+                    metric,
+                    "no process of this service could be read: it runs elsewhere, or it never started",
+                );
+            }
+        }
+    }
+
+    fn memory(&self, at_s: f64, out: &mut Output) {
+        let (mut rss, mut anon, mut file, mut shared) = (0, 0, 0, 0);
+        for member in &self.members {
+            // A process that ended since the look, or that has no memory of its own any more, adds nothing.
+            let Ok(status) = Status::from_file(format!("/proc/{}/status", member.pid)) else {
+                continue;
+            };
+            rss += status.vmrss.unwrap_or(0);
+            anon += status.rssanon.unwrap_or(0);
+            file += status.rssfile.unwrap_or(0);
+            shared += status.rssshmem.unwrap_or(0);
+        }
+        let epoch = self.cpu.epoch;
+        let mib = |metric: &str, kib: u64| {
+            out.reading(at_s, metric, "MiB", kib as f64 / 1024.0, epoch);
+        };
+        mib("memory.anon", anon);
+        match self.sharing {
+            Sharing::Private => {
+                mib("memory.rss", rss);
+                mib("memory.file", file);
+                mib("memory.shared", shared);
+            }
+            Sharing::Segment => {
+                for metric in ["memory.rss", "memory.file", "memory.shared"] {
+                    out.not_observed(
+                        metric,
+                        "the processes of PostgreSQL share their buffers and program, so a sum of resident sizes would count \
+                         them once a process; memory.pss divides them",
+                    );
+                }
+            }
+        }
+    }
+
+    fn descriptors(&self, at_s: f64, out: &mut Output) {
+        let mut total = 0;
+        for member in &self.members {
+            match fs::read_dir(format!("/proc/{}/fd", member.pid)) {
+                Ok(entries) => total += entries.count(),
+                Err(error) => {
+                    if let Some(reason) = refused(member, &error) {
+                        return out.not_observed("descriptors", reason);
+                    }
+                }
+            }
+        }
+        out.reading(at_s, "descriptors", "count", total as f64, self.cpu.epoch);
+    }
+
+    fn io(&mut self, at_s: f64, out: &mut Output) {
+        let mut readings = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let path = format!("/proc/{}/io", member.pid);
+            match fs::File::open(path).map(Io::from_read) {
+                Ok(Ok(io)) => readings.push((member, io)),
+                Ok(Err(_)) => {}
+                Err(error) => {
+                    if let Some(reason) = refused(member, &error) {
+                        out.not_observed("io.read_bytes", reason.as_str());
+                        return out.not_observed("io.write_bytes", reason);
+                    }
+                }
+            }
+        }
+        // The kernel books a waited-for child's I/O in the same numbers as the parent's own.
+        let of = |member: &Stat, value: u64| Entry {
+            value,
+            booked: value,
+            ..entry(member, 0, 0)
+        };
+        let read = self
+            .accounts
+            .read
+            .update(readings.iter().map(|(m, io)| of(m, io.read_bytes)));
+        let written = self
+            .accounts
+            .written
+            .update(readings.iter().map(|(m, io)| of(m, io.write_bytes)));
+        let epoch = self.cpu.epoch;
+        out.reading(at_s, "io.read_bytes", "bytes_total", read as f64, epoch);
+        out.reading(at_s, "io.write_bytes", "bytes_total", written as f64, epoch);
+    }
+
+    fn switches(&mut self, at_s: f64, out: &mut Output) {
+        let mut voluntary = Vec::new();
+        let mut involuntary = Vec::new();
+        for member in &self.members {
+            // The process's own status speaks of its first thread only.
+            let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.pid)) else {
+                continue;
+            };
+            for thread in threads.flatten() {
+                let Ok(tid) = thread.file_name().to_string_lossy().parse() else {
+                    continue;
+                };
+                let Ok(text) = fs::read_to_string(thread.path().join("status")) else {
+                    continue;
+                };
+                let of = |value| Entry {
+                    pid: tid,
+                    start: member.starttime,
+                    parent: 0,
+                    value,
+                    booked: 0,
+                };
+                voluntary.extend(field(&text, "voluntary_ctxt_switches:").map(of));
+                involuntary.extend(field(&text, "nonvoluntary_ctxt_switches:").map(of));
+            }
+        }
+        let epoch = self.cpu.epoch;
+        for (metric, account, readings) in [
+            (
+                "switches.voluntary",
+                &mut self.accounts.voluntary,
+                voluntary,
+            ),
+            (
+                "switches.involuntary",
+                &mut self.accounts.involuntary,
+                involuntary,
+            ),
+        ] {
+            let total = account.update(readings) as f64;
+            out.reading(at_s, metric, "count_total", total, epoch);
+        }
+    }
+
+    /// Tells when a process was stopped by a signal, and when it goes on: nothing else shows a stall so plainly.
+    fn tell_stopped(&mut self, out: &Output) {
+        let stopped = self
+            .members
+            .iter()
+            .filter(|s| matches!(s.state, 'T' | 't'))
+            .count();
+        if (stopped > 0) != self.stopped {
+            self.stopped = stopped > 0;
+            let detail = if self.stopped {
+                format!(
+                    "{stopped} of {} processes are stopped by a signal",
+                    self.members.len()
+                )
+            } else {
+                "its processes run again".to_string()
+            };
+            out.server(out.clock.now(), "stopped", detail);
+        }
+    }
+}
+
+fn entry(stat: &Stat, own: u64, booked: u64) -> Entry {
+    Entry {
+        pid: stat.pid,
+        start: stat.starttime,
+        parent: stat.ppid,
+        value: own + booked,
+        booked,
+    }
+}
+
+fn non_negative(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// Why a process may not be read; `None` when it merely ended meanwhile.
+pub(super) fn refused(member: &Stat, error: &std::io::Error) -> Option<String> {
+    (error.kind() == std::io::ErrorKind::PermissionDenied).then(|| {
+        format!(
+            "process {} ({}) belongs to another user, and this run may not read it",
+            member.pid, member.comm
+        )
+    })
+}
+
+/// The number of a `name: value` line whose name stands at the line's beginning.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.split_ascii_whitespace().next())
+        .and_then(|word| word.parse().ok())
+}
