@@ -3,6 +3,6 @@
 
 mod analysis_reference;
 mod report;
+mod sample;
 mod tidy;
 
-mod sample;
