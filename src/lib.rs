@@ -19,7 +19,7 @@
 //! | 1 | `figure`, `template`, [`measure`] |
 //! | 2 | `expression`, [`sql`] |
 //! | 3 | [`experiment`] |
-//! | 4 | `deploy`, `load`, [`sample`], [`prune`], `results` |
+//! | 4 | [`deploy`], `load`, [`sample`], [`prune`], `results` |
 //! | 5 | `run`, `analysis` |
 //! | 6 | [`report`] |
 //! | 7 | `archive` |
@@ -31,6 +31,7 @@
 //! when something fails.
 
 pub mod analysis;
+pub mod deploy;
 pub mod experiment;
 pub mod measure;
 pub mod name;

@@ -16,6 +16,8 @@ pub struct ServiceFacts {
     pub program: Option<String>,
     /// Hex SHA-256 of the program.
     pub sha256: Option<String>,
+    /// Hex SHA-256 of files that its command names, by path as written: scripts, class files, configuration.
+    pub named_files: BTreeMap<String, String>,
     /// As the server or program tells it.
     pub version: Option<String>,
     /// Rendered command line, ports and folders as placeholders, secrets as `***`.
@@ -24,6 +26,8 @@ pub struct ServiceFacts {
     pub env: BTreeMap<String, String>,
     /// Every setting that the server reports (`pg_settings`), as text.
     pub settings: BTreeMap<String, String>,
+    /// Names of those that the server computes itself, from others or from how it was built.
+    pub computed_settings: Vec<String>,
     /// Settings that the file declares.
     pub declared_settings: BTreeMap<String, String>,
     /// Rendered configuration files by name, ports and folders as placeholders.

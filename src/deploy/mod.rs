@@ -1,0 +1,35 @@
+//! Services up and down: one file a kind behind one trait, readiness, the supervisor, control groups.
+//!
+//! `prepare` runs once and makes what both arms start from; `Deployment::start` brings one arm up from it as often as needed;
+//! `stop` takes it down in reverse. The supervisor process owns everything that runs, so that nothing is left on any way out.
+//! This room must never know about load, and never touch what it did not start.
+
+mod account;
+mod act;
+mod cache;
+mod cgroup;
+mod database;
+mod deployment;
+mod external;
+mod kind;
+mod leftover;
+mod live;
+mod logs;
+mod port;
+mod postgres;
+mod prepare;
+mod process;
+mod program;
+mod ready;
+mod render;
+pub mod supervisor;
+
+pub use cache::root as cache_folder;
+pub use cgroup::{Cgroups, LimitsSeen, layout_word};
+pub use database::RowCount;
+pub use deployment::{Deployment, Endpoint, ServiceExit, StartError, StopReport, Watched};
+pub use leftover::{Scratch, Swept, sweep};
+pub use live::{Life, ServiceStarted};
+pub use prepare::{Context, Prepared, prepare};
+pub use render::ReadEnv;
+pub use supervisor::SUBCOMMAND;
