@@ -33,11 +33,15 @@
 pub mod analysis;
 pub mod deploy;
 pub mod experiment;
+pub mod expression;
+pub mod figure;
 pub mod measure;
 pub mod name;
 pub mod prune;
+pub mod quantity;
 pub mod report;
 pub mod results;
 pub mod run;
 pub mod sample;
 pub mod sql;
+pub mod template;

@@ -108,6 +108,46 @@ pub fn is_name(text: &str) -> bool {
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
+/// The candidate that `word` most likely stands for: the one at the smallest edit distance (a swap of neighbours counts as
+/// one edit), if that is small against the word's length. For hints only.
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let word: Vec<char> = word.chars().take(64).collect();
+    let allowed = match word.len() {
+        0..=2 => 1,
+        3..=5 => 2,
+        n => n / 3,
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let letters: Vec<char> = candidate.chars().take(64).collect();
+            (edits(&word, &letters), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= allowed && *distance < candidate.chars().count().max(2)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Optimal string alignment distance.
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let substitution = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = substitution.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -163,6 +203,16 @@ mod tests {
         for bad in ["", "9a", "a-b", "A", "a.b", "é", "_a"] {
             assert!(!is_name(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_nearest_name_is_a_plausible_one() {
+        let keys = ["duration", "window", "sample", "seed"];
+        assert_eq!(nearest("duratoin", keys), Some("duration"));
+        assert_eq!(nearest("sede", keys), Some("seed"));
+        assert_eq!(nearest("Window", keys), Some("window"));
+        assert_eq!(nearest("colour", keys), None);
+        assert_eq!(nearest("", keys), None);
     }
 
     #[test]
