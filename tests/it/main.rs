@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod analysis_reference;
+mod check;
 mod deploy;
 mod report;
 mod sample;

@@ -1,0 +1,156 @@
+//! What follows from a checked experiment: its names, a shortened copy, what can't be run yet.
+
+use std::time::Duration;
+
+use super::check::declared;
+use super::{ArmSetup, Experiment, Load, Protocol, ServiceKind, Stop};
+use crate::figure::Declared;
+use crate::name::Arms;
+
+/// Parts that can be declared and checked, but not run yet. Whoever builds one removes it here.
+const NOT_BUILT: &[Part] = &[
+    Part::Action,
+    Part::Probe,
+    Part::Micro,
+    Part::OpenLoop,
+    Part::Stages,
+    Part::Pairs,
+    Part::Http2,
+    Part::Caddy,
+    Part::Nginx,
+    Part::Limits,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Action,
+    Probe,
+    Micro,
+    OpenLoop,
+    Stages,
+    Pairs,
+    Http2,
+    Caddy,
+    Nginx,
+    Limits,
+}
+
+impl Part {
+    /// How the file writes it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Part::Action => "[[action]]",
+            Part::Probe => "[probe]",
+            Part::Micro => "[[micro]]",
+            Part::OpenLoop => "clients.open",
+            Part::Stages => "clients.stages",
+            Part::Pairs => "schedule.pairs above 1",
+            Part::Http2 => "clients.protocol = \"http2\"",
+            Part::Caddy => "services of kind caddy",
+            Part::Nginx => "services of kind nginx",
+            Part::Limits => "limits of a service",
+        }
+    }
+
+    fn is_used(self, experiment: &Experiment) -> bool {
+        let any =
+            |holds: &dyn Fn(&ArmSetup) -> bool| experiment.arms.iter().any(|(_, arm)| holds(arm));
+        let kind = |holds: &dyn Fn(&ServiceKind) -> bool| {
+            any(&|arm| arm.services.iter().any(|s| holds(&s.kind)))
+        };
+        match self {
+            Part::Action => any(&|arm| !arm.actions.is_empty()),
+            Part::Probe => experiment.probe.is_some(),
+            Part::Micro => !experiment.micro.is_empty(),
+            Part::OpenLoop => any(&|arm| matches!(arm.clients.load, Load::Open { .. })),
+            Part::Stages => any(&|arm| match &arm.clients.load {
+                Load::Closed { stages, .. } | Load::Open { stages, .. } => {
+                    stages.iter().any(|stage| stage.length.is_some())
+                }
+            }),
+            Part::Pairs => experiment.schedule.pairs > 1,
+            Part::Http2 => any(&|arm| arm.clients.protocol == Protocol::Http2),
+            Part::Caddy => kind(&|kind| matches!(kind, ServiceKind::Caddy(_))),
+            Part::Nginx => kind(&|kind| matches!(kind, ServiceKind::Nginx(_))),
+            Part::Limits => any(&|arm| {
+                arm.services
+                    .iter()
+                    .any(|s| s.limits.memory.is_some() || s.limits.cpus.is_some())
+            }),
+        }
+    }
+}
+
+impl Experiment {
+    /// Parts of this experiment that `run` can't execute yet, as the file writes them. Empty: it can run.
+    pub fn not_built(&self) -> Vec<String> {
+        NOT_BUILT
+            .iter()
+            .filter(|part| part.is_used(self))
+            .map(|part| part.as_str().to_owned())
+            .collect()
+    }
+
+    /// The names that figures of this experiment can hold, in either arm.
+    pub fn declared(&self) -> Declared {
+        let mut all = Declared::default();
+        for (_, arm) in self.arms.iter() {
+            let one = declared(
+                &arm.services,
+                &arm.workload,
+                arm.pruning.as_ref(),
+                &arm.actions,
+                &self.micro,
+            );
+            all.services.extend(one.services);
+            all.steps.extend(one.steps);
+            all.pruned.extend(one.pruned);
+            all.actions.extend(one.actions);
+            all.micro.extend(one.micro);
+        }
+        all
+    }
+
+    /// A shortened copy that exercises every part: arms of `length`, one pair, a short warm-up and rest. Actions that don't
+    /// fit are left out. It is never evidence.
+    pub fn smoke(&self, length: Duration) -> Smoke {
+        let mut experiment = self.clone();
+        let schedule = &mut experiment.schedule;
+        schedule.stop = Stop::Duration(Arms {
+            treatment: length,
+            control: length,
+        });
+        schedule.warmup = schedule.warmup.min(length.div_f64(4.0));
+        schedule.rest = schedule.rest.min(Duration::from_secs(1));
+        schedule.pairs = 1;
+        if schedule.order == super::Order::Abba {
+            schedule.order = super::Order::Random;
+        }
+        let shortest = Duration::from_secs((length.as_secs() / 6).max(1));
+        schedule.window = schedule.window.min(shortest);
+        schedule.sample = schedule.sample.min(Duration::from_secs(1));
+        let mut dropped = Vec::new();
+        for arm in [crate::name::Arm::Treatment, crate::name::Arm::Control] {
+            experiment.arms.get_mut(arm).actions.retain(|action| {
+                let fits = action.at < length && action.ends().is_none_or(|end| end <= length);
+                if !fits && !dropped.contains(&action.name) {
+                    dropped.push(action.name.clone());
+                }
+                fits
+            });
+        }
+        Smoke {
+            experiment,
+            dropped_actions: dropped,
+        }
+    }
+}
+
+/// A shortened experiment.
+#[derive(Debug, Clone)]
+pub struct Smoke {
+    /// It.
+    pub experiment: Experiment,
+    /// Names of actions that the short arms have no room for.
+    pub dropped_actions: Vec<String>,
+}
