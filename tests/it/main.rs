@@ -7,3 +7,5 @@ mod deploy;
 mod report;
 mod sample;
 mod tidy;
+
+mod sample;
