@@ -8,4 +8,3 @@ mod report;
 mod sample;
 mod tidy;
 
-mod sample;
