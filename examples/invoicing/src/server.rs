@@ -66,11 +66,11 @@ pub async fn serve(arguments: Arguments, environment: Environment) -> anyhow::Re
         slower: arguments.slower.map(Slower::new),
     });
 
-    tracing::info!(
-        "listening on {}, {} threads",
-        arguments.listen,
-        arguments.threads()
-    );
+    // Not what was asked for: port 0 asks for any free one.
+    let address = listener
+        .local_addr()
+        .context("the address listened on cannot be read")?;
+    tracing::info!("listening on {address}, {} threads", arguments.threads());
     let connections = GracefulShutdown::new();
     loop {
         tokio::select! {
