@@ -9,9 +9,16 @@
 
 pub mod bins;
 pub mod described;
+pub mod difference;
 pub mod distribution;
 pub mod ends;
 pub mod linear;
+pub mod littles;
+pub mod multiplicity;
+pub mod null;
+pub mod pairs;
+pub mod quantile;
+pub mod saturation;
 pub mod separation;
 pub mod series;
 pub mod simulate;
