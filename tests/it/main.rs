@@ -7,4 +7,3 @@ mod deploy;
 mod report;
 mod sample;
 mod tidy;
-

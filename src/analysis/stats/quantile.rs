@@ -75,7 +75,7 @@ pub fn ranks(n: u64, q: f64, tail: f64) -> Result<Ranks> {
     let weights = Weights::new(n, q);
     // Largest l with P(B <= l - 1) <= tail.
     let (mut below, mut lower) = (0.0, None);
-    for (k, weight) in weights.from_below() {
+    for (k, weight) in weights.ascending() {
         if below + weight > tail {
             break;
         }
@@ -84,7 +84,7 @@ pub fn ranks(n: u64, q: f64, tail: f64) -> Result<Ranks> {
     }
     // Smallest u with P(B >= u) <= tail.
     let (mut above, mut upper) = (0.0, None);
-    for (k, weight) in weights.from_above() {
+    for (k, weight) in weights.descending() {
         if above + weight > tail {
             break;
         }
@@ -132,7 +132,7 @@ impl Weights {
         Self { first, weights }
     }
 
-    fn from_below(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
+    fn ascending(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
         // Values below the first kept one have no weight worth a digit; their ranks are passed in one step.
         self.weights
             .iter()
@@ -140,7 +140,7 @@ impl Weights {
             .map(|(i, w)| (self.first + i as u64, *w))
     }
 
-    fn from_above(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
+    fn descending(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
         self.weights
             .iter()
             .enumerate()

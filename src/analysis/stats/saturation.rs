@@ -85,8 +85,8 @@ pub fn fit(clients: &[f64], throughput: &[f64]) -> Result<Usl> {
         let (normal, gradient) = normal_equations(clients, &y, p);
         let free = free_parameters(p, gradient);
         let mut damped = normal;
-        for i in 0..3 {
-            damped[i][i] *= 1.0 + damping;
+        for (i, row) in damped.iter_mut().enumerate() {
+            row[i] *= 1.0 + damping;
         }
         let Some(step) = solve_free(damped, gradient, free) else {
             break;
@@ -221,8 +221,8 @@ fn free_parameters(p: [f64; 3], gradient: [f64; 3]) -> [bool; 3] {
 
 /// Solves the equations of the free parameters by elimination with pivoting on a scaled matrix; the others stay 0.
 fn solve_free(mut a: [[f64; 3]; 3], mut b: [f64; 3], free: [bool; 3]) -> Option<[f64; 3]> {
-    for i in 0..3 {
-        if !free[i] {
+    for (i, moves) in free.into_iter().enumerate() {
+        if !moves {
             for j in 0..3 {
                 a[i][j] = 0.0;
                 a[j][i] = 0.0;
@@ -247,9 +247,10 @@ fn solve_free(mut a: [[f64; 3]; 3], mut b: [f64; 3], free: [bool; 3]) -> Option<
         a.swap(column, pivot);
         b.swap(column, pivot);
         for row in column + 1..3 {
-            let factor = a[row][column] / a[column][column];
-            for k in column..3 {
-                a[row][k] -= factor * a[column][k];
+            let above = a[column];
+            let factor = a[row][column] / above[column];
+            for (place, known) in a[row].iter_mut().zip(above).skip(column) {
+                *place -= factor * known;
             }
             b[row] -= factor * b[column];
         }

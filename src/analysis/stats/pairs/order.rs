@@ -37,7 +37,7 @@ pub fn sequence(pairs: usize, first: Arm) -> Vec<Arm> {
     };
     (0..2 * pairs)
         .map(|slot: usize| {
-            if slot.count_ones() % 2 == 0 {
+            if slot.count_ones().is_multiple_of(2) {
                 first
             } else {
                 other

@@ -1,12 +1,15 @@
 //! The statistics against reference values computed with independent programs (scipy, statsmodels, pymannkendall,
 //! hdrhistogram); see `stats/expected*.json` for versions. Relative tolerance 1e-9 unless an entry carries its own.
 
+mod runs;
+
 use ceteris::analysis::stats::described::{
     self, describe, mann_kendall, mann_kendall_ar1, theil_sen,
 };
 use ceteris::analysis::stats::distribution::{chi_square_quantile, normal_quantile, t_upper};
 use ceteris::analysis::stats::ends::{Contrast, Ends};
-use ceteris::analysis::stats::linear::{Fit, Line, Scale, ljung_box, prais_winsten};
+use ceteris::analysis::stats::linear::{Line, Scale};
+use ceteris::analysis::stats::prais_winsten::{Fit, ljung_box, prais_winsten};
 use ceteris::analysis::stats::series::{Interval, batch_means};
 use ceteris::analysis::stats::trend::{Options, Reason, Word, judge, verdict};
 use ceteris::analysis::stats::warmup::{WarmUp, mser5};
@@ -14,12 +17,12 @@ use serde_json::Value;
 
 /// The classical values.
 fn classical() -> Value {
-    serde_json::from_str(include_str!("stats/expected.json")).unwrap()
+    serde_json::from_str(include_str!("../stats/expected.json")).unwrap()
 }
 
 /// The values of the recommended algorithms.
 fn recommended() -> Value {
-    serde_json::from_str(include_str!("stats/expected_recommended.json")).unwrap()
+    serde_json::from_str(include_str!("../stats/expected_recommended.json")).unwrap()
 }
 
 /// The last column of a reference series.
@@ -32,10 +35,10 @@ fn column(csv: &str) -> Vec<f64> {
 
 fn series(name: &str) -> Vec<f64> {
     column(match name {
-        "s1_flat_iid" => include_str!("stats/s1_flat_iid.csv"),
-        "s2_flat_ar1" => include_str!("stats/s2_flat_ar1.csv"),
-        "s3_decay81_ar1" => include_str!("stats/s3_decay81_ar1.csv"),
-        "s5_warmup_then_flat" => include_str!("stats/s5_warmup_then_flat.csv"),
+        "s1_flat_iid" => include_str!("../stats/s1_flat_iid.csv"),
+        "s2_flat_ar1" => include_str!("../stats/s2_flat_ar1.csv"),
+        "s3_decay81_ar1" => include_str!("../stats/s3_decay81_ar1.csv"),
+        "s5_warmup_then_flat" => include_str!("../stats/s5_warmup_then_flat.csv"),
         _ => panic!("no series {name}"),
     })
 }
