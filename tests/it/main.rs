@@ -4,6 +4,8 @@
 mod analysis_reference;
 mod check;
 mod deploy;
+mod load;
+mod misbehaving;
 mod report;
 mod sample;
 mod tidy;

@@ -1,0 +1,46 @@
+//! The load driver: it sends requests and writes down what became of each.
+//!
+//! One client is one task with one connection; a load thread is one `current_thread` runtime with its clients and its own
+//! record. The monotonic clock is read once at each end of a request: latency is from the first byte written to the last
+//! byte read (open loop: from the intended start), connecting is timed apart. A phase ends at an exact instant: what is in
+//! flight then is *cut* (neither ok nor failed), drained for at most the timeout, and listed with its age.
+//!
+//! This room must never know what is being compared, never retry, and never invent a sample.
+
+mod alarm;
+mod classify;
+mod client;
+mod closed;
+mod connection;
+mod draw;
+mod driver;
+mod encode;
+mod exchange;
+mod expect;
+mod failure;
+mod framing;
+mod general;
+mod http1;
+mod http2;
+mod open;
+mod pace;
+mod phase;
+mod pick;
+mod plan;
+mod pointer;
+mod preflight;
+mod record;
+mod running;
+mod selfcheck;
+mod stream;
+mod target;
+mod template;
+mod thread;
+mod timer;
+mod tls;
+
+pub use driver::{Driver, PhaseSpec, StopRule};
+pub use failure::{CutRequest, FailureRow};
+pub use preflight::Preflight;
+pub use running::{PhaseTotals, Running, ThreadEnd};
+pub use target::{Scheme, Target};
