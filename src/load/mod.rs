@@ -7,6 +7,7 @@
 //!
 //! This room must never know what is being compared, never retry, and never invent a sample.
 
+mod adhoc;
 mod alarm;
 mod classify;
 mod client;
@@ -22,6 +23,7 @@ mod framing;
 mod general;
 mod http1;
 mod http2;
+mod micro;
 mod open;
 mod pace;
 mod phase;
@@ -29,18 +31,26 @@ mod pick;
 mod plan;
 mod pointer;
 mod preflight;
+mod probe;
 mod record;
 mod running;
 mod selfcheck;
 mod stream;
+mod summary;
 mod target;
 mod template;
 mod thread;
 mod timer;
 mod tls;
 
+pub use adhoc::{Adhoc, AdhocReport, Cut, Rate, Requests, ShownFailure, adhoc};
 pub use driver::{Driver, PhaseSpec, StopRule};
 pub use failure::{CutRequest, FailureRow};
+pub use micro::{Calls, MicroRound, micro};
 pub use preflight::Preflight;
+pub use probe::{Level, order, probe};
 pub use running::{PhaseTotals, Running, ThreadEnd};
+pub use summary::{
+    DriverUse, Quantile, Times, driver_use, failures, latency_us, littles_ratio, times,
+};
 pub use target::{Scheme, Target};

@@ -5,6 +5,7 @@ mod analysis_reference;
 mod check;
 mod deploy;
 mod load;
+mod load_faults;
 mod misbehaving;
 mod report;
 mod sample;

@@ -1,0 +1,137 @@
+//! The levels of a saturation probe: each number of clients for some time, in seeded order, the first repeated last.
+//!
+//! Levels are only measured here; where the knee is, others judge.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::adhoc::drain;
+use super::draw::{Lane, Seed};
+use super::driver::{Driver, PhaseSpec, StopRule};
+use super::summary::{self, DriverUse, Times};
+use super::target::Target;
+use crate::experiment::{Clients, Load, Probe, Stage, Workload};
+use crate::measure::{FailureClass, Phase};
+
+/// One level, measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    /// Closed-loop clients.
+    pub clients: u32,
+    /// Its place in the order in which levels ran.
+    pub place: usize,
+    /// The first level once more: it tells whether the target has changed meanwhile.
+    pub repeated: bool,
+    /// Measured seconds.
+    pub seconds: f64,
+    /// Ok requests a second.
+    pub rate: f64,
+    pub sent: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub cut: u64,
+    /// Failed requests by class.
+    pub failures: BTreeMap<FailureClass, u64>,
+    /// Of completed requests, in milliseconds.
+    pub latency_ms: Times,
+    /// What the driver used at this level.
+    pub driver: DriverUse,
+}
+
+/// The order in which levels run: shuffled by the seed, then the first of them once more.
+pub fn order(levels: &[u32], seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = Vec::new();
+    for &level in levels {
+        if level > 0 && !order.contains(&level) {
+            order.push(level);
+        }
+    }
+    let seed = Seed::new(seed, u64::MAX);
+    for place in (1..order.len()).rev() {
+        let other = seed.at(Lane::Step, 0, place as u64).below(place as u64 + 1);
+        order.swap(place, other as usize);
+    }
+    order.extend(order.first().copied());
+    order
+}
+
+/// Runs every level; `done` sees each as it ends and says whether to go on. A tenth of each level, at most a second, is
+/// driven first and not counted.
+///
+/// # Errors
+/// Those of [`Driver::new`].
+pub async fn probe(
+    clients: &Clients,
+    workload: &Workload,
+    target: &Target,
+    probe: &Probe,
+    seed: u64,
+    mut done: impl FnMut(&Level) -> bool,
+) -> anyhow::Result<Vec<Level>> {
+    let mut levels: Vec<Level> = Vec::new();
+    for (place, level) in order(&probe.clients, seed).into_iter().enumerate() {
+        let mut these = clients.clone();
+        these.load = Load::Closed {
+            stages: vec![Stage {
+                level: f64::from(level),
+                length: None,
+            }],
+            think: Duration::ZERO,
+            ramp: Duration::ZERO,
+        };
+        let mut driver = Driver::new(&these, workload, target.clone(), seed)?;
+        let before = (probe.each / 10).min(Duration::from_secs(1));
+        drain(driver.start(PhaseSpec {
+            phase: Phase::Warmup,
+            stop: StopRule::After(before),
+        }))
+        .await;
+        let totals = drain(driver.start(PhaseSpec {
+            phase: Phase::Measuring,
+            stop: StopRule::After(probe.each.saturating_sub(before)),
+        }))
+        .await;
+        let counts = &totals.counts;
+        let timeout_ms = clients.timeout.as_secs_f64() * 1e3;
+        let timed_out = counts.class(FailureClass::Timeout);
+        let latency_ms = summary::times(&summary::latency_us(&totals), timed_out, timeout_ms);
+        levels.push(Level {
+            clients: level,
+            place,
+            repeated: levels.iter().any(|other| other.clients == level),
+            seconds: totals.seconds,
+            rate: counts.ok as f64 / totals.seconds.max(f64::MIN_POSITIVE),
+            sent: counts.sent,
+            ok: counts.ok,
+            failed: counts.failed_total(),
+            cut: counts.cut,
+            failures: summary::failures(counts),
+            driver: summary::driver_use(&totals, latency_ms.p50.ms()),
+            latency_ms,
+        });
+        if levels.last().is_some_and(|level| !done(level)) {
+            break;
+        }
+    }
+    Ok(levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_runs_once_and_the_first_again() {
+        let order = super::order(&[1, 2, 4, 8, 2, 0], 3);
+        assert_eq!(order.len(), 5);
+        assert_eq!(order.first(), order.last());
+        let mut once = order[..4].to_vec();
+        once.sort_unstable();
+        assert_eq!(once, [1, 2, 4, 8]);
+        assert_eq!(order, super::order(&[1, 2, 4, 8], 3));
+        assert!((0..20).any(|seed| super::order(&[1, 2, 4, 8], seed) != order));
+        assert!(super::order(&[], 1).is_empty());
+    }
+}
