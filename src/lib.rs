@@ -34,12 +34,9 @@
 pub mod analysis;
 pub mod deploy;
 pub mod experiment;
-<<<<<<< HEAD
 pub mod expression;
 pub mod figure;
-=======
 pub mod load;
->>>>>>> 7d510d8 (Drive closed and open loops over a raw HTTP/1.1 connection)
 pub mod measure;
 pub mod name;
 pub mod prune;
