@@ -26,6 +26,17 @@ pub fn number(value: f64) -> String {
     signed(grouped(strip_zeros(&text)))
 }
 
+/// A ratio with three significant digits, zeros kept: `1.00` says more than `1`.
+pub fn ratio(value: f64) -> String {
+    match value.abs() {
+        m if !m.is_finite() => NOT_OBSERVED.to_owned(),
+        m if m >= 99.95 => number(value),
+        m if m >= 9.995 => signed(format!("{value:.1}")),
+        m if m >= 0.9995 => signed(format!("{value:.2}")),
+        _ => signed(format!("{value:.3}")),
+    }
+}
+
 /// A whole number with thousands separated: `1,234,567`.
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())

@@ -6,6 +6,7 @@ use ceteris::analysis::Summary;
 use ceteris::report::{self, TemplateSource};
 
 mod fixture;
+mod hostile;
 
 /// Compares with `tests/it/golden/NAME`; with `UPDATE_GOLDEN=1` in the environment the file is written anew.
 fn golden(name: &str, text: &str) {
@@ -139,4 +140,88 @@ fn no_words_of_cause_or_speed_without_a_claim_that_earned_them() {
             assert!(!report.contains(word), "{name} says {word}");
         }
     }
+}
+
+/// A folder with one template.
+fn own(name: &str, source: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(name), source).unwrap();
+    dir
+}
+
+#[test]
+fn a_teams_own_template_is_escaped_too_and_may_use_the_built_in_tables() {
+    let dir = own(
+        "report.md",
+        "{% from \"tables.md\" import table %}\n# Ours: {{ title }}\n\n{{ table(windows) }}\n",
+    );
+    let mut summary = fixture::valid();
+    summary.experiment.title = "a | <b>".into();
+    let templates = TemplateSource::folder(dir.path()).unwrap();
+    let text = report::markdown(&summary, &[], &templates).unwrap();
+    assert!(text.starts_with("# Ours: a \\| &lt;b&gt;\n"), "{text}");
+    assert!(text.contains("| 0:00–0:20 | 1,486 |"), "{text}");
+}
+
+#[test]
+fn a_wrong_template_is_named_with_its_line() {
+    let summary = fixture::valid();
+    for (source, want) in [
+        ("# {{ title }}\n{{ tittle }}\n", "report.md:2"),
+        ("# {{ title }}\n\n{% for x in %}\n", "report.md:3"),
+        ("{{ evidence.setup[99].text }}", "report.md:1"),
+    ] {
+        let dir = own("report.md", source);
+        let templates = TemplateSource::folder(dir.path()).unwrap();
+        let error = report::markdown(&summary, &[], &templates).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains(want), "{text}");
+    }
+}
+
+#[test]
+fn a_template_folder_without_templates_is_refused_by_name() {
+    let empty = tempfile::tempdir().unwrap();
+    for dir in [empty.path().to_owned(), empty.path().join("absent")] {
+        let error = format!("{:#}", TemplateSource::folder(&dir).unwrap_err());
+        assert!(error.contains(&dir.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_report_names_each_of_its_files_and_the_page_needs_none() {
+    let summary = fixture::valid();
+    let kept = fixture::kept(&summary);
+    let files = report::render(
+        &summary,
+        &kept,
+        &report::Format::ALL,
+        &TemplateSource::built_in(),
+    )
+    .unwrap();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    for format in report::Format::ALL {
+        assert!(names.contains(&format.file()), "{names:?}");
+    }
+    let text = |name: &str| {
+        let (_, bytes) = files.iter().find(|(file, _)| file == name).unwrap();
+        String::from_utf8(bytes.clone()).unwrap()
+    };
+    let markdown = text("report.md");
+    for name in names.iter().filter(|name| name.starts_with("charts/")) {
+        assert!(markdown.contains(&format!("]({name})")), "{name}");
+    }
+    let page = text("report.html");
+    for reference in ["src=", "url(", "@import", "<script", "<link"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    let read: Vec<report::KeptRun> = serde_json::from_str(&text(report::KEPT_FILE)).unwrap();
+    assert_eq!(read, kept);
+}
+
+#[test]
+fn a_run_of_three_days_makes_a_small_page() {
+    let summary = fixture::unequal();
+    let page = report::html(&summary, &[], &TemplateSource::built_in()).unwrap();
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }

@@ -16,17 +16,21 @@ pub(super) fn pairs(summary: &Summary) -> Option<Chart> {
         return None;
     }
     let high = whole.iter().map(|(_, t, c)| t.max(*c)).fold(0.0, f64::max);
+    let low = whole.iter().map(|(_, t, c)| t.min(*c)).fold(high, f64::min);
     let title = "Mean throughput of each pair";
     let mut canvas = Canvas::new(360.0, title);
     let panel = Panel {
-        left: 66.0,
+        left: 78.0,
         top: 64.0,
-        width: WIDTH - 66.0 - 90.0,
+        width: WIDTH - 78.0 - 90.0,
         height: 250.0,
         x: Axis::exact(0.0, 1.0),
-        y: Axis::from_zero(high),
+        y: Axis::around(low, high),
     };
-    panel.draw_y(&mut canvas, "ok requests a second, whole arm");
+    panel.draw_y(
+        &mut canvas,
+        "ok requests a second, whole arm (the axis does not start at zero)",
+    );
     panel.baseline(&mut canvas);
     let (left, right) = (0.12, 0.88);
     for (x, arm) in [(left, Arm::Treatment), (right, Arm::Control)] {

@@ -2,7 +2,7 @@
 //!
 //! Pictures are readable at 700 px, light and dark, for the colour-blind (arms differ in dash and label, not in colour
 //! alone), and need no script. They must never scale an axis so that a change looks larger than it is: linear axes of
-//! amounts start at zero.
+//! amounts start at zero, and the one picture of dots that doesn't says so.
 
 use std::fmt::Write as _;
 
@@ -203,6 +203,22 @@ impl Axis {
         }
     }
 
+    /// Round values around `low` and `high`, zero or not: for dots only, and the picture must say so.
+    pub fn around(low: f64, high: f64) -> Self {
+        let span = if high > low {
+            high - low
+        } else {
+            high.abs().max(1.0)
+        };
+        let step = round_step(span, 5.0);
+        let low = ((low / step).floor() * step).max(0.0);
+        Axis {
+            low,
+            high: ((high / step).floor() + 1.0) * step,
+            log: false,
+        }
+    }
+
     /// Exactly from `low` to `high`.
     pub fn exact(low: f64, high: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
@@ -300,9 +316,9 @@ impl Panel {
     /// A panel as wide as the picture.
     pub fn wide(top: f64, height: f64, x: Axis, y: Axis) -> Self {
         Panel {
-            left: 66.0,
+            left: 78.0,
             top,
-            width: WIDTH - 66.0 - 20.0,
+            width: WIDTH - 78.0 - 30.0,
             height,
             x,
             y,
@@ -344,14 +360,22 @@ impl Panel {
     /// The time axis.
     pub fn draw_time(&self, canvas: &mut Canvas, title: bool) {
         self.baseline(canvas);
+        // From two hours on every mark is a whole minute, so seconds would only take room.
+        let long = self.x.high >= 7_200.0;
         for tick in self.x.time_ticks() {
-            self.x_tick(canvas, tick, &words::clock(tick));
+            let label = words::clock(tick);
+            let label = if long && tick > 0.0 {
+                label.strip_suffix(":00").unwrap_or(&label)
+            } else {
+                &label
+            };
+            self.x_tick(canvas, tick, label);
         }
         if title {
-            let unit = if self.x.high >= 3_600.0 {
-                "hours:minutes:seconds"
-            } else {
-                "minutes:seconds"
+            let unit = match self.x.high {
+                _ if long => "hours:minutes",
+                high if high >= 3_600.0 => "hours:minutes:seconds",
+                _ => "minutes:seconds",
             };
             self.x_title(canvas, &format!("measured time ({unit})"));
         }

@@ -1,7 +1,7 @@
 //! The finding in one paragraph of plain words, a sentence a verdict.
 
+use super::arm_figure;
 use super::evidence::quoted;
-use super::{arm_figure, figure};
 use crate::analysis::summary::{ArmSummary, ExplanationResult, Word};
 use crate::analysis::{Summary, Verdict};
 use crate::name::Arm;
@@ -145,13 +145,10 @@ fn between(summary: &Summary) -> Vec<String> {
             words::list(&quoted(&causal))
         ));
     }
-    let ratio = figure(summary, "ratio.throughput", "");
-    if summary.figures.contains_key("ratio.throughput") {
-        sentences.push(format!("Control ÷ treatment, throughput: {ratio}."));
-    } else if let Some(ratio) = between.ratio_last {
+    if let Some(ratio) = between.ratio_last {
         sentences.push(format!(
             "Control ÷ treatment, throughput of the last window: {}.",
-            words::number(ratio)
+            words::ratio(ratio)
         ));
     }
     if !between.wording.is_empty() {

@@ -324,18 +324,15 @@ pub(super) fn between(summary: &Summary) -> Option<Table> {
     );
     let mut row = |label: &str, value: String| table.rows.push(vec![label.to_owned(), value]);
     row("pairs", words::count(between.pairs as u64));
-    row(
-        "control ÷ treatment, whole run",
-        words::maybe(between.ratio_mean, ""),
-    );
+    row("control ÷ treatment, whole run", ratio(between.ratio_mean));
     row(
         "control ÷ treatment, last window",
-        words::maybe(between.ratio_last, ""),
+        ratio(between.ratio_last),
     );
     if let Some([low, high]) = between.ratio_ci95 {
         row(
             "95 % interval of the ratio that is argued with",
-            format!("{} to {}", words::number(low), words::number(high)),
+            format!("{} to {}", words::ratio(low), words::ratio(high)),
         );
     }
     if let Some(p) = between.sign_flip_p {
@@ -386,6 +383,10 @@ pub(super) fn between(summary: &Summary) -> Option<Table> {
         beyond(between.beyond_noise_mean),
     );
     table.filled()
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| words::NOT_OBSERVED.to_owned(), words::ratio)
 }
 
 pub(super) fn gates(summary: &Summary) -> Option<Table> {
