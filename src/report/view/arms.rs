@@ -11,6 +11,9 @@ use crate::measure::{FailureClass, HOST, RUNNER};
 use crate::name::Arm;
 use crate::report::words;
 
+/// How a figure of the account is written.
+type Written = fn(&Littles) -> String;
+
 /// Slowest steps that are shown.
 const MOST_STEPS: usize = 3;
 /// Examples of failed requests that are shown for an arm.
@@ -92,7 +95,7 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
     let littles = summary
         .arms
         .map(|_, seen| seen.as_ref().and_then(|seen| seen.littles));
-    let figures: [(&str, fn(&Littles) -> String); 3] = [
+    let figures: [(&str, Written); 3] = [
         ("client time accounted for", |l| format!("{:.3}", l.ratio)),
         ("load driver's own overhead", |l| words::percent(l.overhead)),
         ("request-seconds lost to stalls", |l| {
