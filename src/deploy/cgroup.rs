@@ -30,7 +30,7 @@ pub struct Cgroups {
 
 impl Cgroups {
     /// All folders, each once.
-    pub(crate) fn folders(&self) -> Vec<&Path> {
+    pub fn folders(&self) -> Vec<&Path> {
         let mut all: Vec<&Path> = [&self.unified, &self.memory, &self.cpuacct, &self.cpu]
             .into_iter()
             .flatten()

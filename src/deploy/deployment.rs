@@ -166,7 +166,7 @@ impl Deployment {
         let mut offers: BTreeMap<String, Offer> = BTreeMap::new();
         for service in &setup.services {
             let name = &service.name;
-            let kind = kind::of(service)?;
+            let kind = kind::of(service);
             let material = prepared
                 .materials
                 .get(arm)

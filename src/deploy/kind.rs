@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use super::caddy::Caddy;
 use super::external::External;
+use super::nginx::Nginx;
 use super::postgres::{PostgresKind, Seed};
 use super::prepare::Site;
 use super::process::ProcessKind;
@@ -33,6 +35,8 @@ pub(crate) struct Material {
     pub(crate) version: Option<String>,
     /// PostgreSQL's data folder, to be copied.
     pub(crate) seed: Option<Arc<Seed>>,
+    /// The user's own configuration file.
+    pub(crate) config: Option<PathBuf>,
     /// The user that it runs as, if not the runner's own.
     pub(crate) user: Option<User>,
 }
@@ -46,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) files: BTreeMap<String, String>,
     /// Working folder; the service's own when absent.
     pub(crate) dir: Option<PathBuf>,
+    /// Environment variables that the kind needs; what the file declares wins.
+    pub(crate) env: BTreeMap<String, String>,
     /// Settings as declared and rendered.
     pub(crate) settings: BTreeMap<String, String>,
 }
@@ -134,19 +140,14 @@ pub(crate) struct Told {
 }
 
 /// The kind of a service.
-pub(crate) fn of(service: &Service) -> Result<Box<dyn Kind>> {
-    Ok(match &service.kind {
+pub(crate) fn of(service: &Service) -> Box<dyn Kind> {
+    match &service.kind {
         ServiceKind::Postgres(declared) => Box::new(PostgresKind::new(declared.clone())),
         ServiceKind::Process(declared) => Box::new(ProcessKind::new(declared.clone())),
         ServiceKind::External { url } => Box::new(External::new(url.clone())),
-        ServiceKind::Caddy(_) | ServiceKind::Nginx(_) => {
-            anyhow::bail!(
-                "{}: the kind {} is not built",
-                service.name,
-                service.kind.as_str()
-            )
-        }
-    })
+        ServiceKind::Caddy(declared) => Box::new(Caddy::new(declared.clone())),
+        ServiceKind::Nginx(declared) => Box::new(Nginx::new(declared.clone())),
+    }
 }
 
 /// What a TCP service on loopback offers.

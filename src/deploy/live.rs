@@ -236,7 +236,7 @@ impl Live {
             key: self.key.clone(),
             program: program.path.clone(),
             args,
-            env: service_env(site, &self.key, &self.service, names)?,
+            env: service_env(site, &self.key, &self.service, &plan.env, names)?,
             dir,
             log: self.log.clone(),
             user: self.material.user.clone(),

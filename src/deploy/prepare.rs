@@ -177,7 +177,7 @@ pub async fn prepare(arms: &Arms<ArmSetup>, context: Context) -> Result<Prepared
     let mut facts: Arms<Vec<ServiceFacts>> = Arms::default();
     for (arm, setup) in arms.iter() {
         for service in &setup.services {
-            let kind = kind::of(service)?;
+            let kind = kind::of(service);
             let twin = (arm == Arm::Control)
                 .then(|| {
                     arms.treatment
@@ -240,7 +240,7 @@ impl Prepared {
 
 /// Facts that need no start, with placeholders in place of ports, folders and secrets.
 fn declared(setup: &ArmSetup, service: &Service, material: &Material) -> Result<ServiceFacts> {
-    let kind = kind::of(service)?;
+    let kind = kind::of(service);
     let names = Names::placeholders(setup.services.iter().map(|s| s.name.as_str()));
     let plan = kind.plan(service, material, &names)?;
     let mut command = Vec::new();
@@ -283,9 +283,11 @@ pub(crate) fn service_env(
     site: &Site,
     key: &str,
     service: &Service,
+    own: &BTreeMap<String, String>,
     names: &Names,
 ) -> Result<BTreeMap<String, String>> {
     let mut env = program::base_env(&site.env);
+    env.extend(own.clone());
     env.insert("RUN_TOKEN".to_owned(), site.run_token.clone());
     for (name, value) in &service.env {
         let what = format!("{}: env.{name}", service.name);

@@ -115,6 +115,7 @@ impl Kind for PostgresKind {
             args: vec!["-D".to_owned(), format!("{}/data", offer.dir)],
             files: BTreeMap::from([("data/ceteris.conf".to_owned(), text)]),
             dir: Some(PathBuf::from("/")),
+            env: BTreeMap::new(),
             settings: declared,
         })
     }

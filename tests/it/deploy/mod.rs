@@ -2,6 +2,7 @@
 
 mod postgres;
 mod process;
+mod proxy;
 mod runner_killed;
 
 use std::collections::BTreeMap;
