@@ -20,7 +20,6 @@
 //! | 2 | `expression`, [`sql`] |
 //! | 3 | [`experiment`] |
 //! | 4 | [`deploy`], `load`, [`sample`], [`prune`], `results` |
-//! | 4 | [`deploy`], `load`, [`sample`], [`prune`], `results` |
 //! | 5 | `run`, `analysis` |
 //! | 6 | [`report`] |
 //! | 7 | `archive` |
