@@ -145,10 +145,11 @@ impl Ends {
     /// The contrast whose interval with `tail` in each tail is the wider.
     pub fn counted(&self, tail: f64) -> (Contrast, Interval) {
         let raw = self.raw.interval(tail);
-        match self.batched {
-            Some(batched) if batched.interval(tail).width() > raw.width() => {
-                (batched, batched.interval(tail))
-            }
+        match self
+            .batched
+            .map(|contrast| (contrast, contrast.interval(tail)))
+        {
+            Some((batched, interval)) if interval.width() > raw.width() => (batched, interval),
             _ => (self.raw, raw),
         }
     }

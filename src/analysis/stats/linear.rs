@@ -100,12 +100,18 @@ impl Line {
     /// positive, so that a relative change has no meaning.
     pub fn counted(&self, tail: f64) -> Option<Counted> {
         self.change(&self.raw, 1)?;
-        let raw = self.slope_width(&self.raw, 1, tail);
-        let (fit, batch) = match self.batched {
-            Some((fit, batch)) if self.slope_width(&fit, batch, tail) > raw => (fit, batch),
-            _ => (self.raw, 1),
+        let raw = Self::half_width(&self.raw, tail);
+        let (fit, batch, half) = match self.batched {
+            Some((fit, batch)) => {
+                let half = Self::half_width(&fit, tail);
+                if half / batch as f64 > raw {
+                    (fit, batch, half)
+                } else {
+                    (self.raw, 1, raw)
+                }
+            }
+            None => (self.raw, 1, raw),
         };
-        let half = t_upper(tail, fit.df) * fit.se;
         let end = |slope: f64| self.relative(slope, &fit, batch);
         Some(Counted {
             fit,
@@ -123,16 +129,16 @@ impl Line {
     /// or where both are nothing but rounding.
     pub fn widening(&self, tail: f64) -> Option<f64> {
         let (fit, batch) = self.batched?;
-        let batched = self.slope_width(&fit, batch, tail);
-        if self.relative(batched, &fit, batch)?.abs() <= ROUNDING {
+        let batched = Self::half_width(&fit, tail);
+        if self.relative(2.0 * batched, &fit, batch)?.abs() <= ROUNDING {
             return None;
         }
-        Some(batched / self.slope_width(&self.raw, 1, tail))
+        Some(batched / batch as f64 / Self::half_width(&self.raw, tail))
     }
 
-    /// Width of the slope's interval per original value.
-    fn slope_width(&self, fit: &Fit, batch: usize, tail: f64) -> f64 {
-        2.0 * t_upper(tail, fit.df) * fit.se / batch as f64
+    /// Half the width of the slope's interval, per value that was fitted.
+    fn half_width(fit: &Fit, tail: f64) -> f64 {
+        t_upper(tail, fit.df) * fit.se
     }
 
     fn change(&self, fit: &Fit, batch: usize) -> Option<f64> {

@@ -223,9 +223,9 @@ fn free_parameters(p: [f64; 3], gradient: [f64; 3]) -> [bool; 3] {
 fn solve_free(mut a: [[f64; 3]; 3], mut b: [f64; 3], free: [bool; 3]) -> Option<[f64; 3]> {
     for (i, moves) in free.into_iter().enumerate() {
         if !moves {
-            for j in 0..3 {
-                a[i][j] = 0.0;
-                a[j][i] = 0.0;
+            a[i] = [0.0; 3];
+            for row in &mut a {
+                row[i] = 0.0;
             }
             a[i][i] = 1.0;
             b[i] = 0.0;
