@@ -108,16 +108,28 @@ pub fn is_name(text: &str) -> bool {
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// The candidate that `word` most likely stands for: the one at the smallest edit distance (a swap of neighbours counts as
-/// one edit), if that is small against the word's length. For hints only.
+/// The candidate that `word` most likely stands for: one that it begins or ends with, or the one at the smallest edit distance
+/// (a swap of neighbours counts as one edit), if that is small against the word's length. For hints only.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    // "cpu_ms" for "cpu_ms_per_request", "SIGKILL" for "KILL": one holds the other.
+    let begun = candidates
+        .iter()
+        .filter(|candidate| word.len() >= 4 && candidate.starts_with(word))
+        .min_by_key(|candidate| candidate.len());
+    let held = candidates
+        .iter()
+        .filter(|candidate| candidate.len() >= 3 && word.ends_with(**candidate));
+    let holding = begun
+        .or(held.max_by_key(|candidate| candidate.len()))
+        .copied();
     let word: Vec<char> = word.chars().take(64).collect();
     let allowed = match word.len() {
         0..=2 => 1,
         3..=5 => 2,
-        n => n / 3,
+        n => (n / 3).min(4),
     };
-    candidates
+    let close = candidates
         .into_iter()
         .map(|candidate| {
             let letters: Vec<char> = candidate.chars().take(64).collect();
@@ -126,8 +138,12 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .filter(|(distance, candidate)| {
             *distance <= allowed && *distance < candidate.chars().count().max(2)
         })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .min_by_key(|(distance, _)| *distance);
+    match (close, holding) {
+        (Some((distance, candidate)), _) if distance <= 2 => Some(candidate),
+        (_, Some(holding)) => Some(holding),
+        (close, None) => close.map(|(_, candidate)| candidate),
+    }
 }
 
 /// Optimal string alignment distance.
@@ -213,6 +229,8 @@ mod tests {
         assert_eq!(nearest("Window", keys), Some("window"));
         assert_eq!(nearest("colour", keys), None);
         assert_eq!(nearest("", keys), None);
+        assert_eq!(nearest("dura", keys), Some("duration"));
+        assert_eq!(nearest("SIGKILL", ["TERM", "KILL"]), Some("KILL"));
     }
 
     #[test]

@@ -121,6 +121,13 @@ pub(super) fn resolve(root: &Node, problems: &mut Vec<Problem>) -> Resolved {
             "the values in `[control]` replace it in both",
         ));
     }
+    if !written.starts_with("pruning.") && table.get("took_effect").is_none() {
+        problems.push(Problem::warning(
+            variable.span.clone(),
+            "nothing shows that the change took effect",
+            "add `took_effect = \"…\"`, an expression over figures that holds only if the arms really differed",
+        ));
+    }
     Resolved {
         control: Control::Variable(Difference {
             variable: written.to_owned(),

@@ -54,7 +54,8 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Problem>> {
             .map(|error| {
                 let span = error.span().unwrap_or(0..0);
                 let span = span.start.min(text.len())..span.end.min(text.len());
-                Problem::error(span, error.message(), syntax_hint(error.message()))
+                let (message, hint) = syntax(error.message(), text, &span);
+                Problem::error(span, message, hint)
             })
             .collect());
     }
@@ -70,15 +71,36 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Problem>> {
     }
 }
 
-fn syntax_hint(message: &str) -> &'static str {
+/// A syntax error in this tool's words, and what to write.
+fn syntax(message: &str, text: &str, span: &Range<usize>) -> (String, &'static str) {
+    let rest = text.get(span.start..).unwrap_or_default();
+    let at_line_end =
+        rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n') || rest.trim().is_empty();
     if message.contains("duplicate key") {
-        "keep one of the two"
-    } else if message.contains("string values must be quoted") {
-        "put text in quotes: key = \"value\""
+        let key = text.get(span.clone()).unwrap_or_default();
+        (
+            format!("the key `{key}` stands twice in its table"),
+            "keep one of the two",
+        )
     } else if message.contains("recurs") {
-        "nest fewer than 80 levels"
+        (
+            "values nest deeper than 80 levels".to_owned(),
+            "no experiment needs that",
+        )
+    } else if message.contains("string values must be quoted") && at_line_end {
+        ("a value is missing".to_owned(), "write one after the `=`")
+    } else if message.contains("string values must be quoted") {
+        (message.to_owned(), "put text in quotes: key = \"value\"")
+    } else if message.contains("string, expected `") {
+        (
+            message.to_owned(),
+            "close the string with the quote that opened it",
+        )
     } else {
-        ""
+        (
+            message.to_owned(),
+            "the file is TOML: key = value, [table], [[array of tables]]",
+        )
     }
 }
 
@@ -166,6 +188,12 @@ impl Node {
     /// The entry of a table.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// The value of a table's key, if it is a table itself.
+    pub fn table(&self, key: &str) -> Option<&Node> {
+        self.get(key)
+            .filter(|node| matches!(node.value, Content::Table(_)))
     }
 
     /// The value of a table's key.

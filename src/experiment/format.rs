@@ -64,7 +64,7 @@ static EXPERIMENT: Section = Section {
 };
 
 #[rustfmt::skip]
-static SCHEDULE: Section = Section {
+pub(super) static SCHEDULE: Section = Section {
     doc: "How long, how often, in which order.",
     keys: &[&[
         may("duration", Either(&[Duration, Table(&ARM_DURATIONS)]), "", "measured time of one arm"),
@@ -194,7 +194,7 @@ static EXTERNAL: Section = Section {
 };
 
 #[rustfmt::skip]
-static CLIENTS: Section = Section {
+pub(super) static CLIENTS: Section = Section {
     doc: "Who drives the target: one of closed, open, stages.",
     keys: &[&[
         must("target", Text, "the service to drive"),
@@ -311,7 +311,7 @@ pub(super) static CONTROL: Section = Section {
 };
 
 #[rustfmt::skip]
-static ANALYSIS: Section = Section {
+pub(super) static ANALYSIS: Section = Section {
     doc: "How the run is judged.",
     keys: &[&[
         may("margin", Share, "", "what \"flat\" may move"),

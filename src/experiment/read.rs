@@ -121,13 +121,10 @@ pub fn check_bytes(
             "save the file as UTF-8",
         ));
     } else if source.text.trim_start_matches('\u{feff}').trim().is_empty() {
-        problems.push(Problem::error(
-            0..0,
-            "the file is empty",
-            "`ceteris init NAME` writes a commented file to start from",
-        ));
+        problems.push(empty());
     } else {
         match document::parse(&source.text) {
+            Ok(root) if root.entries().is_empty() => problems.push(empty()),
             Ok(root) => {
                 let parts = check_root(&root, &source, options, &mut problems);
                 if let Some(experiment) = parts {
@@ -144,6 +141,14 @@ pub fn check_bytes(
         source,
         problems: sorted(problems),
     }))
+}
+
+fn empty() -> Problem {
+    Problem::error(
+        0..0,
+        "the file declares nothing",
+        "`ceteris init NAME` writes a commented file to start from",
+    )
 }
 
 fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {

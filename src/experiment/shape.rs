@@ -84,6 +84,13 @@ impl Section {
         self.keys.iter().flat_map(|group| group.iter())
     }
 
+    /// Whether a table has keys that this section lacks: what else is missing may be among them, misspelt.
+    pub fn has_unknown(&self, node: &Node) -> bool {
+        node.entries()
+            .iter()
+            .any(|entry| self.key(&entry.key).is_none())
+    }
+
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys().find(|key| key.name == name)
     }
@@ -185,7 +192,12 @@ impl Shape {
             Shape::Table(section) => section.check(node, path, problems),
             Shape::Tables(section) => {
                 for item in node.items() {
-                    section.check(item, path, problems);
+                    // As a control path addresses it.
+                    let name = item.get("name").and_then(Node::text);
+                    let path = name.map_or(path.to_owned(), |name| {
+                        join(path, &super::document::key_toml(name))
+                    });
+                    section.check(item, &path, problems);
                 }
             }
             _ => {
@@ -225,7 +237,7 @@ impl Shape {
                 ),
             ),
             Shape::Choice(words) if !words.contains(&text) => fault(
-                format!("`{path}`: \"{text}\" is not {}", self.words()),
+                format!("`{path}`: \"{text}\" is not known here"),
                 match nearest(text, words.iter().copied()) {
                     Some(near) => format!("did you mean \"{near}\"?"),
                     None => format!("write {}", self.words()),
@@ -282,9 +294,12 @@ impl Shape {
                     if n <= 1.0 { n * 100.0 } else { n }
                 )
             }
-            (Shape::Whole(..) | Shape::Number(..) | Shape::Truth, Content::Text(text))
-                if !text.is_empty() =>
+            (Shape::Whole(..) | Shape::Number(..), Content::Text(text))
+                if text.parse::<f64>().is_ok() =>
             {
+                format!("write {text} without quotes")
+            }
+            (Shape::Truth, Content::Text(text)) if matches!(text.as_str(), "true" | "false") => {
                 format!("write {text} without quotes")
             }
             (Shape::Text | Shape::Name | Shape::Slug, Content::Integer(_) | Content::Float(_)) => {
@@ -327,7 +342,11 @@ impl Section {
             }
         }
         for key in self.keys().filter(|key| key.required) {
-            if node.get(key.name).is_none() {
+            let misspelt = node.entries().iter().any(|entry| {
+                self.key(&entry.key).is_none()
+                    && nearest(&entry.key, self.keys().map(|k| k.name)) == Some(key.name)
+            });
+            if node.get(key.name).is_none() && !misspelt {
                 let (what, hint) = match path {
                     "" => (
                         format!("the section `{}` is missing", key.name),
@@ -387,7 +406,8 @@ fn name_hint(text: &str) -> String {
     }
 }
 
-fn is_slug(text: &str) -> bool {
+/// Whether a text can name a folder under results/.
+pub(super) fn is_slug(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text
             .bytes()

@@ -116,7 +116,7 @@ fn action(
 /// An action in one arm only is a difference beside the control variable.
 fn second_difference(node: &Node, name: &str, root: &Node, checker: &mut Checker<'_>) {
     let permitted = root
-        .get("control")
+        .table("control")
         .and_then(|c| c.get("also_differs"))
         .map(Node::texts)
         .unwrap_or_default();
@@ -321,7 +321,7 @@ pub(super) fn micro(root: &Node, checker: &mut Checker<'_>) -> Vec<Micro> {
 }
 
 pub(super) fn probe(root: &Node, checker: &mut Checker<'_>) -> Option<Probe> {
-    let table = root.get("probe")?;
+    let table = root.table("probe")?;
     let levels = table.get("clients")?;
     let clients: Vec<u32> = levels
         .items()

@@ -9,7 +9,7 @@ use crate::figure::{Declared, bears_trend};
 
 pub(super) fn check(root: &Node, declared: &Declared, checker: &mut Checker<'_>) -> AnalysisPlan {
     let empty = Node::empty();
-    let table = root.get("analysis").unwrap_or(&empty);
+    let table = root.table("analysis").unwrap_or(&empty);
     let mut share = |node: Option<&Node>, key: &str, most: f64| {
         let value = node.and_then(Node::share);
         if let (Some(node), Some(share)) = (node, value)

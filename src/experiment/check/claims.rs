@@ -7,6 +7,7 @@ use minijinja::Value;
 
 use super::Checker;
 use crate::experiment::document::Node;
+use crate::experiment::format;
 use crate::experiment::{AnalysisPlan, Claim, Criterion, Explanation, TrendWord};
 use crate::expression::Expression;
 use crate::figure::{Declared, Figure, Kind, Place, bears_trend};
@@ -65,7 +66,7 @@ pub(super) fn check(
     for item in root.get("claim").map_or(&[][..], Node::items) {
         claim(item, declared, analysis, &mut said, checker);
     }
-    if let Some(node) = root.get("control").and_then(|c| c.get("took_effect")) {
+    if let Some(node) = root.table("control").and_then(|c| c.get("took_effect")) {
         expression(
             node,
             "took_effect",
@@ -367,11 +368,11 @@ fn margins(root: &Node, analysis: &AnalysisPlan, said: &Said, checker: &mut Chec
     if analysis.margin.is_some() {
         return;
     }
-    // A margin that is written but faulty was told already.
-    if root
-        .get("analysis")
-        .is_some_and(|a| a.get("margin").is_some())
-    {
+    // A margin that is written but faulty, or misspelt, was told already.
+    let told = root
+        .table("analysis")
+        .is_some_and(|a| a.get("margin").is_some() || format::ANALYSIS.has_unknown(a));
+    if told || format::FILE.has_unknown(root) {
         return;
     }
     let without = said

@@ -5,12 +5,13 @@ use std::time::Duration;
 use super::names::{Kind, Names};
 use super::{Checker, values, workload};
 use crate::experiment::document::Node;
+use crate::experiment::format;
 use crate::experiment::{Arrival, Clients, Load, Protocol, Stage};
 use crate::name::ServiceName;
 
 pub(super) fn check(root: &Node, names: &Names<'_>, checker: &mut Checker<'_>) -> Option<Clients> {
     let empty = Node::empty();
-    let table = root.get("clients").unwrap_or(&empty);
+    let table = root.table("clients").unwrap_or(&empty);
     let mut target = None;
     if let Some(node) = table.get("target")
         && let Some(found) = names.expect(node, "clients.target", checker)
@@ -45,7 +46,12 @@ pub(super) fn check(root: &Node, names: &Names<'_>, checker: &mut Checker<'_>) -
             checker,
         );
     }
-    let load = load(table, root.get("clients").is_some(), checker);
+    let load = load(
+        table,
+        root.table("clients")
+            .is_some_and(|t| !format::CLIENTS.has_unknown(t)),
+        checker,
+    );
     let headers = workload::headers(
         table.get("headers"),
         "clients.headers",

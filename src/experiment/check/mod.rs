@@ -171,7 +171,7 @@ pub(super) fn document(root: &Node, checker: &mut Checker<'_>) -> Option<Parts> 
 }
 
 fn header(root: &Node) -> Header {
-    let table = root.get("experiment");
+    let table = root.table("experiment");
     let text = |key: &str| table.and_then(|t| t.get(key)?.text()).map(str::to_owned);
     Header {
         name: text("name").unwrap_or_default(),

@@ -17,7 +17,7 @@ pub(super) fn check(
     schedule: &Schedule,
     checker: &mut Checker<'_>,
 ) -> Option<Pruning> {
-    let table = root.get("pruning").filter(|t| t.kind() == "a table")?;
+    let table = root.table("pruning")?;
     let mut service = None;
     if let Some(node) = table.get("service")
         && let Some(found) = names.expect_postgres(node, "pruning.service", checker)
@@ -144,7 +144,7 @@ fn retention(name: &str, node: &Node, schedule: &Schedule, checker: &mut Checker
         return;
     };
     for (range, interval) in intervals(text) {
-        if interval > duration.div_f64(10.0) {
+        if duration >= Duration::from_secs(1) && interval > duration.div_f64(10.0) {
             checker.warning(
                 checker.inside(node, range),
                 format!(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Checker;
 use crate::experiment::document::Node;
+use crate::experiment::format;
 use crate::experiment::{Order, Schedule, Stop};
 use crate::name::Arms;
 use crate::quantity::write_duration;
@@ -22,8 +23,13 @@ impl Schedule {
 
 pub(super) fn check(root: &Node, checker: &mut Checker<'_>) -> Schedule {
     let empty = Node::empty();
-    let table = root.get("schedule").unwrap_or(&empty);
-    let stop = stop(table, root.get("schedule").is_some(), checker);
+    let table = root.table("schedule").unwrap_or(&empty);
+    let stop = stop(
+        table,
+        root.table("schedule")
+            .is_some_and(|t| !format::SCHEDULE.has_unknown(t)),
+        checker,
+    );
     let common = match stop {
         Stop::Duration(durations) => Some(durations.treatment.min(durations.control)),
         Stop::Requests(_) => None,

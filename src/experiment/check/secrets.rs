@@ -42,10 +42,10 @@ pub(super) fn check(root: &Node, checker: &mut Checker<'_>) {
         }
     }
     let steps = root
-        .get("workload")
+        .table("workload")
         .and_then(|w| w.get("step"))
         .map_or(&[][..], Node::items);
-    for place in root.get("clients").into_iter().chain(steps) {
+    for place in root.table("clients").into_iter().chain(steps) {
         for entry in place.get("headers").map_or(&[][..], Node::entries) {
             let lower = entry.key.to_ascii_lowercase();
             if SECRET_HEADERS.contains(&lower.as_str())

@@ -15,7 +15,7 @@ use crate::name::ServiceName;
 /// Checks every service and sorts them so that each comes after those that it needs.
 pub(super) fn check(root: &Node, names: &Names<'_>, checker: &mut Checker<'_>) -> Vec<Service> {
     let allow_remote = root
-        .get("clients")
+        .table("clients")
         .and_then(|c| c.get("allow_remote")?.truth())
         .unwrap_or(false);
     let mut services: Vec<Option<Service>> = Vec::new();

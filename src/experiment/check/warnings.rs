@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::Checker;
 use super::claims::Said;
 use crate::experiment::document::Node;
-use crate::experiment::{AnalysisPlan, Schedule, TrendWord};
-use crate::name::Arm;
+use crate::experiment::{AnalysisPlan, Schedule};
 use crate::quantity::write_duration;
 
 /// Words that speak of causes; a claim with them needs an explanation's conditions.
@@ -32,7 +31,6 @@ pub(super) fn check(
     explanations(root, said, checker);
     enough_bins(root, schedule, said, checker);
     leaks(analysis, said, checker);
-    effect(root, checker);
 }
 
 fn causal_words(root: &Node, checker: &mut Checker<'_>) {
@@ -44,13 +42,19 @@ fn causal_words(root: &Node, checker: &mut Checker<'_>) {
             continue;
         };
         let lower = node.text().unwrap_or_default().to_ascii_lowercase();
-        if let Some((at, word)) = CAUSAL
+        let first = CAUSAL
             .iter()
-            .find_map(|word| Some((lower.find(word)?, word)))
-        {
+            .filter_map(|word| Some((lower.find(word)?, word.len())))
+            .min();
+        if let Some((at, length)) = first {
+            let letter = |c: char| c.is_alphanumeric();
+            let start = lower[..at].rfind(|c| !letter(c)).map_or(0, |i| i + 1);
+            let end = lower[at + length..]
+                .find(|c| !letter(c))
+                .map_or(lower.len(), |i| at + length + i);
             checker.warning(
-                checker.inside(node, at..at + word.len()),
-                format!("\"{word}\" speaks of a cause, and this claim cites no explanation"),
+                checker.inside(node, start..end),
+                format!("\"{}\" speaks of a cause, and this claim cites no explanation", &lower[start..end]),
                 "add `explanation = \"…\"`, so that the conditions of a causal claim are judged, or say only what was seen",
             );
         }
@@ -61,11 +65,10 @@ fn explanations(root: &Node, said: &Said, checker: &mut Checker<'_>) {
     let items = root.get("explanation").map_or(&[][..], Node::items);
     let rows = &said.explanations;
     for (item, row) in items.iter().zip(rows) {
-        let refutable = row
-            .predicts
-            .values()
-            .any(|words| words.treatment.is_some() || words.control.is_some());
-        if !refutable && let Some(node) = item.get("predicts").filter(|n| n.kind() == "a table") {
+        if let Some(node) = item.get("predicts")
+            && node.kind() == "a table"
+            && node.entries().is_empty()
+        {
             checker.warning(
                 node.span.clone(),
                 format!("nothing that could be observed would refute \"{}\"", row.name),
@@ -88,7 +91,7 @@ fn explanations(root: &Node, said: &Said, checker: &mut Checker<'_>) {
     shared_predictions(items, said, checker);
 }
 
-/// A prediction that every row shares tells nothing apart.
+/// A series of which every row predicts the same tells nothing apart.
 fn shared_predictions(items: &[Node], said: &Said, checker: &mut Checker<'_>) {
     let rows = &said.explanations;
     let (Some(first), Some(item)) = (rows.first(), items.first()) else {
@@ -98,23 +101,21 @@ fn shared_predictions(items: &[Node], said: &Said, checker: &mut Checker<'_>) {
         return;
     }
     for entry in item.get("predicts").map_or(&[][..], Node::entries) {
-        for arm in Arm::BOTH {
-            let word = |row: &crate::experiment::Explanation| -> Option<TrendWord> {
-                *row.predicts.get(&entry.key)?.get(arm)
-            };
-            let Some(shared) = word(first) else {
-                continue;
-            };
-            // With one series and two arms the other arm tells them apart; only a whole column of a further series is idle.
-            let only_series = rows.iter().all(|row| row.predicts.len() == 1);
-            if rows.iter().all(|row| word(row) == Some(shared)) && !only_series {
-                let node = entry.node.get(arm.as_str()).unwrap_or(&entry.node);
-                checker.warning(
-                    node.span.clone(),
-                    format!("every explanation predicts this of `{}` in the {arm} arm: it tells none apart", entry.key),
-                    "that is no fault, but it is no evidence for any of them either",
-                );
-            }
+        let Some(words) = first.predicts.get(&entry.key) else {
+            continue;
+        };
+        if rows
+            .iter()
+            .all(|row| row.predicts.get(&entry.key) == Some(words))
+        {
+            checker.warning(
+                entry.key_span.clone(),
+                format!(
+                    "every explanation predicts the same of `{}`: it tells none apart",
+                    entry.key
+                ),
+                "predict something in which they differ; what all share is evidence for none",
+            );
         }
     }
 }
@@ -133,9 +134,13 @@ fn enough_bins(root: &Node, schedule: &Schedule, said: &Said, checker: &mut Chec
         return;
     };
     let place = root
-        .get("schedule")
+        .table("schedule")
         .and_then(|s| s.get("duration"))
         .map_or(span.clone(), |n| n.span.clone());
+    if time < Duration::from_secs(1) {
+        // An arm that measures nothing was told with the schedule.
+        return;
+    }
     if time < Duration::from_secs(BINS) {
         checker.error(
             place,
@@ -181,25 +186,5 @@ fn leaks(analysis: &AnalysisPlan, said: &Said, checker: &mut Checker<'_>) {
                 format!("add to [analysis] `horizon = \"72h\"` and `budget = {{ \"{name}\" = \"64MiB\" }}`"),
             );
         }
-    }
-}
-
-/// A change that nothing shows to have happened.
-fn effect(root: &Node, checker: &mut Checker<'_>) {
-    let Some(control) = root.get("control") else {
-        return;
-    };
-    let Some(variable) = control.get("variable") else {
-        return;
-    };
-    let pruning = variable
-        .text()
-        .is_some_and(|path| path.starts_with("pruning."));
-    if !pruning && control.get("took_effect").is_none() {
-        checker.warning(
-            variable.span.clone(),
-            "nothing shows that the change took effect",
-            "add `took_effect = \"…\"`, an expression over figures that holds only if the arms really differed",
-        );
     }
 }

@@ -11,7 +11,7 @@ use crate::name::StepName;
 pub(super) const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 pub(super) fn check(root: &Node, checker: &mut Checker<'_>) -> Workload {
-    let table = root.get("workload");
+    let table = root.table("workload");
     let items = table
         .and_then(|t| t.get("step"))
         .map_or(&[][..], Node::items);
@@ -73,7 +73,7 @@ fn step(
 ) -> Option<Step> {
     let name = item.get("name").and_then(Node::text).unwrap_or("step");
     let mut used = BTreeSet::new();
-    let (method, path) = method(item, &format!("step {name}"), checker).unzip();
+    let (method, path) = method(item, &format!("step \"{name}\""), checker).unzip();
     if let Some(path) = path {
         let key = format!("{name}.{}", method.unwrap_or_default());
         values::absolute_path(path, &key, checker);
