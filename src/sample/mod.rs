@@ -6,14 +6,24 @@
 //! what it sees, never wait without a bound for something that it observes, and never change it.
 
 mod account;
+mod cgroup;
+mod disk;
+mod history;
 mod host;
+mod log;
+mod others;
 mod output;
 mod pace;
 mod postgres;
 mod process;
+mod rounds;
 mod runner;
 mod sampler;
+mod smaps;
+mod sockets;
 mod spec;
+mod status;
+mod thrift;
 mod tree;
 
 pub use sampler::{Sampler, SamplingTotals, start};

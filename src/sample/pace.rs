@@ -11,6 +11,7 @@ use crate::measure::EventKind;
 pub(super) struct Pace {
     origin: watch::Receiver<Instant>,
     period: Duration,
+    counted_from: Option<Instant>,
     last: Option<i64>,
     /// What became of the plan so far, in the measured time.
     pub(super) tally: Tally,
@@ -48,6 +49,7 @@ impl Pace {
         Self {
             origin,
             period: period.max(Duration::from_millis(1)),
+            counted_from: None,
             last: None,
             tally: Tally::default(),
         }
@@ -57,6 +59,11 @@ impl Pace {
     pub(super) async fn next(&mut self) -> Tick {
         loop {
             let origin = *self.origin.borrow_and_update();
+            if self.counted_from != Some(origin) {
+                self.counted_from = Some(origin);
+                self.last = None;
+                self.tally = Tally::default();
+            }
             let now = Instant::now();
             let tick = due(seconds_between(origin, now), self.period, self.last);
             let wait = tick.planned_s - seconds_between(origin, now);
@@ -68,10 +75,7 @@ impl Pace {
                 };
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_secs_f64(wait)) => {}
-                    () = set_anew => {
-                        self.last = None;
-                        continue;
-                    }
+                    () = set_anew => continue,
                 }
             }
             self.last = Some(tick.index);
@@ -179,6 +183,7 @@ mod tests {
         let (out, mut received) = output("db");
         let origin = Instant::now() - Duration::from_millis(3500);
         let mut pace = Pace::new(watch::channel(origin).1, SECOND);
+        pace.counted_from = Some(origin);
         pace.last = Some(0);
         let tick = pace.next().await;
         assert_eq!((tick.index, tick.missed), (3, 2));

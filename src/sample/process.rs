@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use procfs::FromRead;
 use procfs::process::{Io, Stat, Status};
@@ -10,6 +9,7 @@ use tokio::sync::watch;
 
 use super::account::{Account, Entry};
 use super::output::Output;
+use super::sockets::Descriptors;
 use super::spec::ProcessRoot;
 use super::tree::Tree;
 
@@ -28,11 +28,12 @@ pub(super) enum Sharing {
 /// The instrument for one service's processes.
 pub(super) struct Processes {
     root: watch::Receiver<Option<ProcessRoot>>,
-    pub(super) cgroups: Vec<PathBuf>,
+    cgroups: Vec<PathBuf>,
     sharing: Sharing,
     tree: Option<Tree>,
     members: Vec<Stat>,
     accounts: Accounts,
+    descriptors: Descriptors,
     ever: bool,
     stopped: bool,
     pub(super) cpu: Cpu,
@@ -70,6 +71,7 @@ impl Processes {
             tree: None,
             members: Vec::new(),
             accounts: Accounts::default(),
+            descriptors: Descriptors::default(),
             ever: false,
             stopped: false,
             cpu: Cpu::default(),
@@ -111,10 +113,15 @@ impl Processes {
         self.cpu.user_s + self.cpu.system_s - before
     }
 
-    /// Emits what a round reads of the processes of the last look.
-    pub(super) fn round(&mut self, at_s: f64, began: Instant, out: &mut Output) {
+    /// Ids of the processes of the last look.
+    pub(super) fn pids(&self) -> impl Iterator<Item = i32> + '_ {
+        self.members.iter().map(|s| s.pid)
+    }
+
+    /// Emits what a round reads of the processes of the last look; false when there is none.
+    pub(super) fn round(&mut self, at_s: f64, out: &mut Output) -> bool {
         if self.members.is_empty() {
-            return;
+            return false;
         }
         let epoch = self.cpu.epoch;
         out.reading(at_s, "cpu_user_s", "cpu_s", self.cpu.user_s, epoch);
@@ -122,11 +129,10 @@ impl Processes {
         self.memory(at_s, out);
         let threads: i64 = self.members.iter().map(|s| s.num_threads).sum();
         out.reading(at_s, "threads", "count", threads as f64, epoch);
-        self.descriptors(at_s, out);
+        self.descriptors.round(&self.members, at_s, epoch, out);
         self.io(at_s, out);
         self.switches(at_s, out);
-        let ms = began.elapsed().as_secs_f64() * 1e3;
-        out.reading(at_s, "sample_ms", "ms", ms, epoch);
+        true
     }
 
     /// Says at the end what was never there to be read.
@@ -180,21 +186,6 @@ impl Processes {
                 }
             }
         }
-    }
-
-    fn descriptors(&self, at_s: f64, out: &mut Output) {
-        let mut total = 0;
-        for member in &self.members {
-            match fs::read_dir(format!("/proc/{}/fd", member.pid)) {
-                Ok(entries) => total += entries.count(),
-                Err(error) => {
-                    if let Some(reason) = refused(member, &error) {
-                        return out.not_observed("descriptors", reason);
-                    }
-                }
-            }
-        }
-        out.reading(at_s, "descriptors", "count", total as f64, self.cpu.epoch);
     }
 
     fn io(&mut self, at_s: f64, out: &mut Output) {

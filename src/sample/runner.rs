@@ -7,7 +7,7 @@ use super::tree::stat;
 /// The instrument for this process.
 pub(super) struct Runner {
     pub(super) out: Output,
-    pid: i32,
+    pub(super) pid: i32,
     user_s: f64,
     system_s: f64,
     seen: bool,

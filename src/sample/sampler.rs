@@ -1,23 +1,19 @@
 //! The sampling thread: every instrument at its pace, until told to stop.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::host::HostReading;
 use super::output::{Clock, Output};
-use super::pace::{Pace, Tally, Tick};
-use super::postgres;
-use super::process::{Processes, Sharing};
-use super::runner::Runner;
+use super::pace::{Pace, Tally};
+use super::rounds::Rounds;
 use super::spec::{Observation, SampleSpec};
-use crate::measure::{EventKind, HOST, RUNNER};
+use super::{disk, log, postgres, smaps, status};
+use crate::measure::HOST;
 
 /// How long an instrument may take for its last readings.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -99,23 +95,13 @@ async fn sample(
     };
     let out = Output::new(HOST, sink, clock);
     let (stop, stopped) = watch::channel(false);
-    let mut actors = JoinSet::new();
-    for service in &spec.services {
-        if let Some(sql) = &service.sql {
-            actors.spawn(postgres::observe(
-                postgres::Assignment {
-                    sql: sql.clone(),
-                    process: service.process.clone(),
-                    period: spec.period,
-                    window: spec.window,
-                    completed: spec.completed.clone(),
-                },
-                out.of(service.name.as_str()),
-                stopped.clone(),
-            ));
-        }
-    }
-    let mut rounds = Rounds::new(&spec, &out);
+    let mut actors = employ(&spec, &out, &stopped);
+    let mut pss = JoinSet::new();
+    let mut rounds = Rounds::new(&spec, &out, |output| {
+        let (requests, received) = unbounded_channel();
+        pss.spawn(smaps::observe(received, output));
+        requests
+    });
     let mut host = Pace::new(spec.origin.clone(), SECOND);
     let mut pace = Pace::new(spec.origin.clone(), spec.period);
     loop {
@@ -126,7 +112,7 @@ async fn sample(
                 Some(Command::Stop) | None => break,
             },
             tick = host.next() => {
-                rounds.second(tick);
+                rounds.second(tick.index);
                 host.taken(tick, out.clock.now(), &out);
             }
             tick = pace.next() => {
@@ -137,165 +123,69 @@ async fn sample(
         }
     }
     rounds.close();
+    // Nobody asks for proportional set sizes any more: their readers end with what was asked.
+    drop(rounds);
     let mut tally = host.tally;
     tally.add(pace.tally);
-    // An actor whose channel is gone has ended by itself.
+    // An instrument whose channel is gone has ended by itself.
     let _ = stop.send(true);
-    tally.add(collect(&mut actors).await);
+    let (mut actors_tally, mut pss_s) = (Tally::default(), 0.0);
+    collect(&mut actors, |one| actors_tally.add(one)).await;
+    collect(&mut pss, |seconds| pss_s += seconds).await;
+    tally.add(actors_tally);
     SamplingTotals {
         planned: tally.planned,
         taken: tally.taken,
         gaps: tally.gaps,
         cost_cpu_s: thread_cpu_s(),
-        pss_s: 0.0,
+        pss_s,
     }
 }
 
-/// Waits for the instruments' ends, for a bounded time, and sums what became of their plans.
-async fn collect(actors: &mut JoinSet<Tally>) -> Tally {
-    let mut tally = Tally::default();
+/// Sets every instrument that waits for an answer to work on its own.
+fn employ(spec: &SampleSpec, out: &Output, stopped: &watch::Receiver<bool>) -> JoinSet<Tally> {
+    let mut actors = JoinSet::new();
+    for service in &spec.services {
+        let out = || out.of(service.name.as_str());
+        if let Some(sql) = &service.sql {
+            let work = postgres::Assignment {
+                sql: sql.clone(),
+                process: service.process.clone(),
+                period: spec.period,
+                window: spec.window,
+                completed: spec.completed.clone(),
+            };
+            actors.spawn(postgres::observe(work, out(), stopped.clone()));
+        }
+        if let Some(page) = &service.status {
+            let (page, process) = (page.clone(), service.process.clone());
+            let stopped = stopped.clone();
+            actors.spawn(status::observe(page, process, spec.period, out(), stopped));
+        }
+        if let Some(log) = &service.log {
+            let stopped = stopped.clone();
+            actors.spawn(log::observe(log.clone(), spec.period, out(), stopped));
+        }
+    }
+    if !spec.disks.is_empty() {
+        let (disks, least) = (spec.disks.clone(), spec.min_free_bytes);
+        actors.spawn(disk::observe(disks, least, out.of(HOST), stopped.clone()));
+    }
+    actors
+}
+
+/// Waits for instruments to end, for a bounded time.
+async fn collect<T: 'static>(instruments: &mut JoinSet<T>, mut take: impl FnMut(T)) {
     let all = async {
-        while let Some(ended) = actors.join_next().await {
+        while let Some(ended) = instruments.join_next().await {
             match ended {
-                Ok(one) => tally.add(one),
+                Ok(one) => take(one),
                 Err(error) => tracing::warn!(%error, "an instrument ended early"),
             }
         }
     };
     if tokio::time::timeout(FAREWELL, all).await.is_err() {
         tracing::warn!("an instrument did not end in time; its last readings are lost");
-    }
-    tally
-}
-
-/// The readings that the sampling thread takes itself.
-struct Rounds {
-    out: Output,
-    services: Vec<(Processes, Output)>,
-    runner: Runner,
-    completed: Option<Arc<AtomicU64>>,
-    /// The last reading of the host, the tick that it belongs to, and the origin that the tick counts from.
-    host: Option<(HostReading, i64, Instant)>,
-    /// CPU seconds of deployment and runner since that reading.
-    own_cpu_s: f64,
-    looked: Option<Instant>,
-    /// Origin and the wall clock at it.
-    wall: Option<(Instant, SystemTime)>,
-}
-
-impl Rounds {
-    fn new(spec: &SampleSpec, out: &Output) -> Self {
-        let services = spec.services.iter().map(|service| {
-            let sharing = match service.sql {
-                Some(_) => Sharing::Segment,
-                None => Sharing::Private,
-            };
-            let processes =
-                Processes::new(service.process.clone(), service.cgroups.clone(), sharing);
-            (processes, out.of(service.name.as_str()))
-        });
-        Self {
-            services: services.collect(),
-            runner: Runner::new(out.of(RUNNER)),
-            completed: spec.completed.clone(),
-            host: None,
-            own_cpu_s: 0.0,
-            looked: None,
-            wall: None,
-            out: out.of(HOST),
-        }
-    }
-
-    fn bad_second(&mut self, _second: u64) {}
-
-    fn look(&mut self) {
-        for (processes, out) in &mut self.services {
-            self.own_cpu_s += processes.look(out);
-        }
-        self.own_cpu_s += self.runner.look();
-        self.looked = Some(Instant::now());
-    }
-
-    /// Closes a second of the host.
-    fn second(&mut self, tick: Tick) {
-        self.look();
-        let now = match HostReading::take() {
-            Ok(now) => now,
-            Err(error) => {
-                return self
-                    .out
-                    .not_observed("host", format!("the host can't be read: {error:#}"));
-            }
-        };
-        let origin = *self.out.clock.origin.borrow();
-        if let Some((before, index, counted_from)) = &self.host
-            && *counted_from == origin
-        {
-            let host = now.since(before, self.own_cpu_s);
-            // A late reading speaks for all seconds that it covers.
-            for second in (*index..tick.index).filter_map(|s| u64::try_from(s).ok()) {
-                self.out.send(Observation::Host { second, host });
-            }
-        }
-        self.host = Some((now, tick.index, origin));
-        self.own_cpu_s = 0.0;
-        if tick.index >= 0 && tick.index % 60 == 0 {
-            self.clocks();
-        }
-    }
-
-    /// Reads both clocks together.
-    fn clocks(&mut self) {
-        let origin = *self.out.clock.origin.borrow();
-        let (monotonic, wall) = (Instant::now(), SystemTime::now());
-        let Some(since) = monotonic.checked_duration_since(origin) else {
-            return;
-        };
-        if self.wall.is_none_or(|(from, _)| from != origin) {
-            self.wall = Some((origin, wall.checked_sub(since).unwrap_or(wall)));
-        }
-        let Some((_, wall_at_origin)) = self.wall else {
-            return;
-        };
-        let wall_s = match wall.duration_since(wall_at_origin) {
-            Ok(after) => after.as_secs_f64(),
-            Err(before) => -before.duration().as_secs_f64(),
-        };
-        self.out.event(
-            since.as_secs_f64(),
-            EventKind::Clock {
-                monotonic_s: since.as_secs_f64(),
-                wall_s,
-            },
-        );
-    }
-
-    /// One round of resource samples.
-    fn round(&mut self) {
-        let fresh = Duration::from_millis(100).min(SECOND);
-        if self.looked.is_none_or(|looked| looked.elapsed() > fresh) {
-            self.look();
-        }
-        let at_s = self.out.clock.now();
-        if let Some(completed) = &self.completed {
-            let count = completed.load(Ordering::Relaxed) as f64;
-            self.runner
-                .out
-                .reading(at_s, "requests_completed", "count_total", count, 0);
-        }
-        for (processes, out) in &mut self.services {
-            processes.round(at_s, Instant::now(), out);
-        }
-        self.runner.round(at_s);
-    }
-
-    /// The last readings.
-    fn close(&mut self) {
-        self.round();
-        self.clocks();
-        for (processes, out) in &mut self.services {
-            processes.close(out);
-        }
     }
 }
 

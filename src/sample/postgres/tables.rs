@@ -186,15 +186,15 @@ async fn emit_sizes(
         let Some(name) = tables.get(&row.get::<_, u32>(0)) else {
             continue;
         };
-        for (what, bytes) in [
-            ("bytes", row.get::<_, Option<f64>>(1)),
-            ("index_bytes", row.get(2)),
-        ] {
-            // A table dropped in between has no size.
-            if let Some(bytes) = bytes {
-                let metric = format!("table.{name}.{what}");
-                asker.out.reading(at_s, &metric, "bytes", bytes, epoch);
-            }
+        // A table dropped in between has no size.
+        let (Some(own), Some(indexes)) =
+            (row.get::<_, Option<f64>>(1), row.get::<_, Option<f64>>(2))
+        else {
+            continue;
+        };
+        for (what, bytes) in [("bytes", own + indexes), ("index_bytes", indexes)] {
+            let metric = format!("table.{name}.{what}");
+            asker.out.reading(at_s, &metric, "bytes", bytes, epoch);
         }
     }
     Ok(())
