@@ -1,6 +1,7 @@
 //! One integration binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod analysis;
 mod analysis_reference;
 mod check;
 mod deploy;

@@ -1,0 +1,140 @@
+//! Actions: what each execution did, how long until an ok answer came again, what failed meanwhile.
+//!
+//! Seconds are the resolution of the rows: a recovery read from them is rounded up to a whole second's end and never given
+//! finer than that, unless nothing failed at all.
+
+use std::collections::BTreeMap;
+
+use super::measured::Measured;
+use super::summary::ActionResult;
+use crate::experiment::ArmSetup;
+use crate::measure::{Event, EventKind, FailureClass};
+use crate::results::SecondRow;
+
+/// Seconds before an action that its slow seconds are measured against.
+const BEFORE_S: u64 = 10;
+
+/// Executions of one run, with what failed while they were being recovered from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recoveries {
+    pub(super) executions: Vec<ActionResult>,
+    /// Requests that failed within some recovery, each counted once.
+    pub(super) failed_inside: u64,
+}
+
+impl Recoveries {
+    /// Reads the executions of one run from its events.
+    pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup) -> Self {
+        let mut executions = Vec::new();
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        if setup.actions.is_empty() {
+            return Self::default();
+        }
+        for event in &measured.trial.events {
+            let EventKind::Action {
+                name,
+                ended_s,
+                ok,
+                detail,
+                ..
+            } = &event.kind
+            else {
+                continue;
+            };
+            if event.at_s < 0.0 || event.at_s > measured.seconds {
+                continue;
+            }
+            let (result, span) = execution(measured, event, name, *ended_s, *ok, detail);
+            executions.push(result);
+            spans.push(span);
+        }
+        spans.sort_unstable();
+        let mut failed_inside = 0;
+        let mut done = 0;
+        for (from, to) in spans {
+            failed_inside += rows(measured, from.max(done), to)
+                .map(|row| row.counts.failed_total())
+                .sum::<u64>();
+            done = done.max(to);
+        }
+        Self {
+            executions,
+            failed_inside,
+        }
+    }
+}
+
+fn rows<'m>(measured: &'m Measured<'_>, from: u64, to: u64) -> impl Iterator<Item = &'m SecondRow> {
+    let all = &measured.trial.seconds;
+    let start = all.partition_point(|row| row.at_s < from);
+    all[start..].iter().take_while(move |row| row.at_s < to)
+}
+
+/// One execution and the seconds from its start until it was recovered from.
+fn execution(
+    measured: &Measured<'_>,
+    event: &Event,
+    name: &str,
+    ended_s: f64,
+    ok: bool,
+    detail: &str,
+) -> (ActionResult, (u64, u64)) {
+    let from = event.at_s.max(0.0).floor() as u64;
+    let end = measured.trial.seconds.last().map_or(from, |r| r.at_s + 1);
+    // It is over in the first second, not before the action itself ended, in which requests are ok and none fails.
+    let calm_from = ended_s.max(event.at_s).floor() as u64;
+    let calm = rows(measured, from, end)
+        .find(|row| row.at_s >= calm_from && row.counts.ok > 0 && row.counts.failed_total() == 0)
+        .map(|row| row.at_s);
+    let to = calm.unwrap_or(end).max(from);
+    let mut failed = [0u64; FailureClass::ALL.len()];
+    for row in rows(measured, from, to) {
+        for (total, part) in failed.iter_mut().zip(row.counts.failed) {
+            *total += part;
+        }
+    }
+    let before: Vec<&SecondRow> = rows(measured, from.saturating_sub(BEFORE_S), from).collect();
+    let usual =
+        before.iter().map(|row| row.counts.ok).sum::<u64>() as f64 / before.len().max(1) as f64;
+    let slow_seconds = if before.is_empty() {
+        0
+    } else {
+        rows(measured, from, to.max(from + 1))
+            .filter(|row| (row.counts.ok as f64) < 0.5 * usual)
+            .count() as u64
+    };
+    let failed: BTreeMap<String, u64> = FailureClass::ALL
+        .into_iter()
+        .zip(failed)
+        .filter(|(_, count)| *count > 0)
+        .map(|(class, count)| (class.to_string(), count))
+        .collect();
+    let recovery_ms = first_ok_ms(measured, event.at_s, from, end);
+    let result = ActionResult {
+        name: name.to_owned(),
+        pair: measured.trial.pair,
+        arm: measured.trial.arm,
+        at_s: event.at_s,
+        ended_s,
+        ok,
+        detail: detail.to_owned(),
+        recovery_ms,
+        failed,
+        slow_seconds,
+    };
+    (result, (from, to))
+}
+
+/// Until the first ok answer after the start. The rows tell it to a second: when requests went on being answered in the
+/// action's own second it is 0, else the distance to the end of the first second with an ok answer.
+fn first_ok_ms(measured: &Measured<'_>, at_s: f64, from: u64, end: u64) -> Option<f64> {
+    let row = rows(measured, from, end).find(|row| row.counts.ok > 0)?;
+    let undisturbed = row.at_s == from && row.counts.failed_total() == 0;
+    if undisturbed {
+        return Some(0.0);
+    }
+    // Ok answers of the action's own second may have come before it: only a later second shows an answer after it.
+    let after = rows(measured, from + 1, end).find(|row| row.counts.ok > 0)?;
+    let until = ((after.at_s + 1) as f64).min(measured.seconds);
+    Some(((until - at_s) * 1e3).max(0.0))
+}

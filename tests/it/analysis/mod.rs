@@ -1,0 +1,4 @@
+//! Judging runs with known truths in them.
+
+mod made;
+mod truths;
