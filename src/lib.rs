@@ -31,6 +31,7 @@
 //! when something fails.
 
 pub mod analysis;
+pub mod cli;
 pub mod deploy;
 pub mod experiment;
 pub mod expression;

@@ -7,10 +7,10 @@
 //!       -> between, gates -> criteria, explanations, claims, limits -> Summary
 //! ```
 
-pub mod calibrate;
 mod actions;
 mod arm;
 mod between;
+pub mod calibrate;
 mod claims;
 mod coincidence;
 mod difference;

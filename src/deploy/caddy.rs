@@ -27,15 +27,12 @@ impl Caddy {
 
 impl Kind for Caddy {
     fn prepare<'a>(&'a self, service: &'a Service, site: &'a Site) -> Later<'a, Result<Material>> {
-        let remedies =
-            "apt install caddy\n  ceteris fetch caddy\n  bin = \"...\" in the service's table";
         Box::pin(proxy::prepare(
             &self.declared,
             service,
             site,
             "caddy",
             &["version"],
-            remedies,
         ))
     }
 

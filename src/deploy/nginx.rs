@@ -24,14 +24,12 @@ impl Nginx {
 
 impl Kind for Nginx {
     fn prepare<'a>(&'a self, service: &'a Service, site: &'a Site) -> Later<'a, Result<Material>> {
-        let remedies = "apt install nginx-light\n  bin = \"...\" in the service's table";
         Box::pin(proxy::prepare(
             &self.declared,
             service,
             site,
             "nginx",
             &["-v"],
-            remedies,
         ))
     }
 

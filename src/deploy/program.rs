@@ -105,7 +105,10 @@ pub(crate) fn is_executable(path: &Path) -> bool {
 }
 
 /// Hex SHA-256 of a file.
-pub(crate) fn sha256(path: &Path) -> Result<String> {
+///
+/// # Errors
+/// When it can't be read.
+pub fn sha256(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];

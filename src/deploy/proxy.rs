@@ -9,52 +9,60 @@ use super::cache;
 use super::kind::Material;
 use super::prepare::Site;
 use super::program::{self, Program};
-use super::render::Names;
+use super::render::{Names, ReadEnv};
 use crate::experiment::{Proxy, Service};
 
 /// Idle connections to its upstreams that a proxy keeps: more than any closed loop here has clients, so that the proxy never
 /// runs out of local ports by opening one for each request.
 pub(crate) const KEPT_ALIVE: usize = 512;
 
-/// Finds the program: `bin`, the tool's cache, PATH. `version` are the arguments that make it tell its version.
+/// Where the program is: `bin`, the tool's cache, PATH.
+///
+/// # Errors
+/// When it is nowhere, with the remedies.
+pub(crate) fn locate(
+    declared: &Proxy,
+    program: &str,
+    dir: &Path,
+    env: &ReadEnv,
+) -> Result<PathBuf> {
+    if let Some(bin) = &declared.bin {
+        let path = dir.join(bin);
+        // A folder of programs is as good as the program itself.
+        let path = if path.is_dir() {
+            path.join(program)
+        } else {
+            path
+        };
+        if !program::is_executable(&path) {
+            bail!("bin names {}, which is no program", path.display());
+        }
+        return Ok(path);
+    }
+    cache::folders(program, env)
+        .into_iter()
+        .map(|folder| folder.join(program))
+        .find(|path| program::is_executable(path))
+        .or_else(|| program::on_path(program, env))
+        .with_context(|| {
+            let remedies = match program {
+                "caddy" => "apt install caddy\n  ceteris fetch caddy",
+                _ => "apt install nginx-light",
+            };
+            format!("no program {program} on this machine. Any of these helps:\n  {remedies}")
+        })
+}
+
+/// Finds the program and asks for its version. `version` are the arguments that make it tell its version.
 pub(crate) async fn prepare(
     declared: &Proxy,
     service: &Service,
     site: &Site,
     program: &str,
     version: &[&str],
-    remedies: &str,
 ) -> Result<Material> {
-    let path = match &declared.bin {
-        Some(bin) => {
-            let path = site.working_dir.join(bin);
-            // A folder of programs is as good as the program itself.
-            let path = if path.is_dir() {
-                path.join(program)
-            } else {
-                path
-            };
-            if !program::is_executable(&path) {
-                bail!(
-                    "{}: bin names {}, which is no program",
-                    service.name,
-                    path.display()
-                );
-            }
-            path
-        }
-        None => cache::folders(program, &site.env)
-            .into_iter()
-            .map(|folder| folder.join(program))
-            .find(|path| program::is_executable(path))
-            .or_else(|| program::on_path(program, &site.env))
-            .with_context(|| {
-                format!(
-                    "{}: no program {program} on this machine. Any of these helps:\n  {remedies}",
-                    service.name
-                )
-            })?,
-    };
+    let path = locate(declared, program, &site.working_dir, &site.env)
+        .with_context(|| service.name.to_string())?;
     let output = tokio::process::Command::new(&path)
         .args(version)
         .stdin(Stdio::null())

@@ -66,6 +66,32 @@ impl Faults {
     }
 }
 
+impl Faults {
+    /// All problems for machines: file, line, column (both from 1), severity, message, hint.
+    pub fn json(&self) -> serde_json::Value {
+        let text = &self.source.text;
+        let problems: Vec<_> = self
+            .problems
+            .iter()
+            .map(|problem| {
+                let before = text.get(..problem.span.start).unwrap_or(text);
+                let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+                serde_json::json!({
+                    "line": before.matches('\n').count() + 1,
+                    "column": before[line_start..].chars().count() + 1,
+                    "severity": match problem.severity {
+                        Severity::Error => "error",
+                        Severity::Warning => "warning",
+                    },
+                    "message": problem.message,
+                    "hint": problem.hint,
+                })
+            })
+            .collect();
+        serde_json::json!({ "file": self.source.path, "problems": problems })
+    }
+}
+
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

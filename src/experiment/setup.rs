@@ -10,7 +10,7 @@ use super::traffic::{Clients, Expect, Workload};
 use crate::name::{Arm, ServiceName};
 
 /// One arm, resolved: what is deployed, who drives it, with what.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmSetup {
     /// Services in an order in which they can be started.
     pub services: Vec<Service>,
@@ -25,7 +25,7 @@ pub struct ArmSetup {
 }
 
 /// One service of the deployment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Service {
     /// Its name.
     pub name: ServiceName,
@@ -50,7 +50,7 @@ pub struct Service {
 }
 
 /// What a service is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum ServiceKind {
     /// A PostgreSQL server.
     Postgres(Postgres),
@@ -81,7 +81,7 @@ impl ServiceKind {
 }
 
 /// `[deployment.<service>.postgres]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Postgres {
     /// Databases to make.
     pub databases: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Postgres {
 }
 
 /// `[deployment.<service>.process]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Process {
     /// Program and arguments; templates.
     pub command: Vec<String>,
@@ -115,7 +115,7 @@ pub struct Process {
 }
 
 /// `[deployment.<service>.caddy]` and `nginx`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proxy {
     /// Services behind it; empty when `config` is given.
     pub upstream: Vec<ServiceName>,
@@ -126,7 +126,7 @@ pub struct Proxy {
 }
 
 /// How one knows that a service is ready.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ready {
     /// What to ask; `None`: the kind's own way (PostgreSQL answers a query, a proxy or process accepts a connection).
     pub by: Option<ReadyBy>,
@@ -135,7 +135,7 @@ pub struct Ready {
 }
 
 /// What to ask a service that should be ready.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum ReadyBy {
     /// GET of this path answers 200-299.
     Path(String),
@@ -157,7 +157,7 @@ pub struct Limits {
 }
 
 /// A service's own status page.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatusPage {
     /// Path on the service.
     pub path: String,
@@ -168,7 +168,7 @@ pub struct StatusPage {
 }
 
 /// One number of a status page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatusField {
     /// JSON Pointer.
     pub at: String,
@@ -187,7 +187,7 @@ pub enum FieldKind {
 }
 
 /// `[pruning]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pruning {
     /// Whether it runs in this arm.
     pub enabled: bool,
@@ -204,7 +204,7 @@ pub struct Pruning {
 }
 
 /// `[pruning.table.X]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PruneTable {
     /// The table.
     pub table: String,
@@ -217,7 +217,7 @@ pub struct PruneTable {
 }
 
 /// What pruning deletes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum PruneRule {
     /// All but the newest rows by a column.
     KeepNewest {
@@ -231,7 +231,7 @@ pub enum PruneRule {
 }
 
 /// `[[action]]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Action {
     /// Its name as written.
     pub name: String,
@@ -250,7 +250,7 @@ pub struct Action {
 }
 
 /// What an action does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum ActionKind {
     /// Stop with this signal, wait, start again.
     Restart {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::name::{ServiceName, StepName};
 
 /// `[clients]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Clients {
     /// The service to drive.
     pub target: ServiceName,
@@ -36,7 +36,7 @@ pub struct Clients {
 }
 
 /// Who sends when.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Load {
     /// Each client waits for its answer before it sends again.
     Closed {
@@ -88,7 +88,7 @@ pub enum Protocol {
 }
 
 /// `[workload]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workload {
     /// How the next step is chosen.
     pub pick: Pick,
@@ -107,7 +107,7 @@ pub enum Pick {
 }
 
 /// `[[workload.step]]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// Its name.
     pub name: StepName,
@@ -128,7 +128,7 @@ pub struct Step {
 }
 
 /// The body of a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Body {
     /// JSON whose string leaves are templates.
     Json(serde_json::Value),
@@ -141,12 +141,13 @@ pub enum Body {
         /// As written.
         path: PathBuf,
         /// Read at check.
+        #[serde(skip)]
         bytes: Vec<u8>,
     },
 }
 
 /// What a step's answer must be.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Expect {
     /// Permitted statuses; empty: 200-299.
     pub status: Vec<u16>,

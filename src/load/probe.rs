@@ -124,14 +124,14 @@ mod tests {
 
     #[test]
     fn every_level_runs_once_and_the_first_again() {
-        let order = super::order(&[1, 2, 4, 8, 2, 0], 3);
+        let order = order(&[1, 2, 4, 8, 2, 0], 3);
         assert_eq!(order.len(), 5);
         assert_eq!(order.first(), order.last());
         let mut once = order[..4].to_vec();
         once.sort_unstable();
         assert_eq!(once, [1, 2, 4, 8]);
-        assert_eq!(order, super::order(&[1, 2, 4, 8], 3));
-        assert!((0..20).any(|seed| super::order(&[1, 2, 4, 8], seed) != order));
-        assert!(super::order(&[], 1).is_empty());
+        assert_eq!(order, order(&[1, 2, 4, 8], 3));
+        assert!((0..20).any(|seed| order(&[1, 2, 4, 8], seed) != order));
+        assert!(order(&[], 1).is_empty());
     }
 }

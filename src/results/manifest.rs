@@ -38,8 +38,8 @@ pub struct Manifest {
     pub seed: u64,
     /// Realised order.
     pub order: Vec<TrialRecord>,
-    /// Both arms, resolved, as TOML.
-    pub arms: Arms<String>,
+    /// Both arms with every default filled in, before templates are rendered.
+    pub arms: Arms<serde_json::Value>,
     /// SHA-256 of every program named or built, by path.
     pub programs: BTreeMap<String, String>,
     /// The machine.

@@ -2,11 +2,18 @@
 //!
 //! Plans (pure), executes, acts, shuts down, and tells what happens as one enum. It must never print and never judge.
 
+mod action;
+mod drive;
+mod execute;
 mod ledger;
 mod machine;
 mod plan;
 mod progress;
+mod timeline;
+mod trial;
+mod watch;
 
+pub use execute::{Cancel, Finished, Options, Outcome, ReadEnv, execute};
 pub use machine::{git_state, machine};
 pub use plan::{Trial, plan};
 pub use progress::{Progress, Pulse};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use programs::find;
 pub(crate) use seed::Seed;
 
 use super::account;
