@@ -22,7 +22,7 @@
 //! | 4 | [`deploy`], `load`, [`sample`], [`prune`], `results` |
 //! | 5 | `run`, `analysis` |
 //! | 6 | [`report`] |
-//! | 7 | `archive` |
+//! | 7 | [`archive`] |
 //! | 8 | `cli` |
 //! | 9 | `main` |
 //!
@@ -31,6 +31,7 @@
 //! when something fails.
 
 pub mod analysis;
+pub mod archive;
 pub mod cli;
 pub mod deploy;
 pub mod experiment;

@@ -13,6 +13,8 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
+use super::rows::whole_lines;
+
 /// Seconds an interval for this window: the largest of 1, 5, 10, 30, 60 that divides the window and is at most a twentieth.
 pub fn interval_seconds(window: Duration) -> u64 {
     let window_s = window.as_secs();
@@ -134,17 +136,8 @@ impl LatencyData {
     /// # Errors
     /// When the file can't be read.
     pub fn read(path: &Path) -> Result<Self> {
-        if !path.exists() {
-            return Ok(Self::default());
-        }
-        let mut text =
-            std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         // What follows the last line end was cut by a kill.
-        let whole = text
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |end| end + 1);
-        text.truncate(whole);
+        let text = whole_lines(path)?.unwrap_or_default();
         Ok(Self { text })
     }
 

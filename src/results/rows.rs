@@ -1,6 +1,7 @@
 //! Rows of `seconds.csv` and `failures.csv`: names of columns, and the way there and back.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -33,6 +34,9 @@ pub struct SecondRow {
     /// The host; absent when it could not be read.
     pub host: Option<HostSecond>,
 }
+
+/// Most bytes that a compressed file may unpack to.
+const LARGEST: u64 = 4 << 30;
 
 /// Columns before and after those of the classes and steps.
 const HEAD: [&str; 4] = ["at_s", "sent", "completed", "ok"];
@@ -300,16 +304,37 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
 
 /// A file's bytes up to its last line end; `None` when there is no such file.
 pub(super) fn whole_lines(path: &Path) -> Result<Option<Vec<u8>>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let mut bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut bytes = if path.exists() {
+        std::fs::read(path).with_context(|| format!("reading {}", path.display()))?
+    } else {
+        let mut packed = path.as_os_str().to_owned();
+        packed.push(".gz");
+        let packed = Path::new(&packed);
+        if !packed.exists() {
+            return Ok(None);
+        }
+        unpack(packed)?
+    };
     let whole = bytes
         .iter()
         .rposition(|&b| b == b'\n')
         .map_or(0, |end| end + 1);
     bytes.truncate(whole);
     Ok(Some(bytes))
+}
+
+/// A published run's large files are compressed.
+fn unpack(path: &Path) -> Result<Vec<u8>> {
+    let file = std::fs::File::open(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut bytes = Vec::new();
+    let read = flate2::read::GzDecoder::new(file)
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("unpacking {}", path.display()))?;
+    if read as u64 > LARGEST {
+        bail!("{} unpacks to more than 4 GiB", path.display());
+    }
+    Ok(bytes)
 }
 
 /// Columns of `failures.csv`.

@@ -3,6 +3,7 @@
 
 mod analysis;
 mod analysis_reference;
+mod archive;
 mod check;
 mod deploy;
 mod load;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ceteris::analysis::Summary;
 use ceteris::report::{self, TemplateSource};
 
-mod fixture;
+pub mod fixture;
 mod hostile;
 
 /// Compares with `tests/it/golden/NAME`; with `UPDATE_GOLDEN=1` in the environment the file is written anew.
