@@ -5,6 +5,7 @@
 
 mod checksums;
 mod dictionary;
+mod judge;
 mod list;
 mod note;
 mod publish;
@@ -12,6 +13,7 @@ mod redact;
 mod verify;
 
 pub use checksums::seal;
+pub use judge::{analyze, judged, render};
 pub use list::{Kept, kept_runs, list};
 pub use note::note;
 pub use publish::{Published, publish};

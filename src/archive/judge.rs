@@ -1,0 +1,82 @@
+//! Judging and rendering a run's folder.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use super::checksums::seal;
+use super::list::kept_runs;
+use crate::analysis::summary::Note;
+use crate::analysis::{self, JudgeContext, Summary};
+use crate::experiment::{self, Experiment, LoadError, LoadOptions};
+use crate::report::{self, Format, TemplateSource};
+use crate::results::{RunFolder, read_run};
+
+/// Judges a run's files and writes `summary.json`.
+///
+/// # Errors
+/// When the folder can't be read or holds a damaged file, or when the summary can't be written.
+pub fn analyze(folder: &RunFolder) -> Result<Summary> {
+    let summary = judged(folder)?;
+    let mut json = serde_json::to_vec_pretty(&summary).context("writing the summary as JSON")?;
+    json.push(b'\n');
+    RunFolder::write_whole(&folder.summary(), &json)?;
+    Ok(summary)
+}
+
+/// Judges a run's files and writes nothing.
+///
+/// # Errors
+/// When the folder can't be read or holds a damaged file.
+pub fn judged(folder: &RunFolder) -> Result<Summary> {
+    let run = read_run(folder)?;
+    let experiment = kept_experiment(folder)?;
+    let context = JudgeContext {
+        notes: notes(&run.notes)?,
+        null_runs: Vec::new(),
+    };
+    analysis::judge(&experiment, &run, &context)
+        .with_context(|| format!("judging {}", folder.path().display()))
+}
+
+/// The author's remarks, as `note` wrote them.
+fn notes(lines: &[serde_json::Value]) -> Result<Vec<Note>> {
+    lines
+        .iter()
+        .map(|line| serde_json::from_value(line.clone()).context("reading a remark in notes.jsonl"))
+        .collect()
+}
+
+/// The experiment as the run's folder keeps it. What it names outside the folder need not exist any more.
+fn kept_experiment(folder: &RunFolder) -> Result<Experiment> {
+    match experiment::load(&folder.experiment(), &LoadOptions::default()) {
+        Ok(checked) => Ok(checked.experiment),
+        Err(LoadError::Unreadable(error)) => Err(error),
+        Err(LoadError::Faulty(faults)) => bail!(
+            "the experiment kept in {} has faults under this version:\n{}",
+            folder.path().display(),
+            faults.render()
+        ),
+    }
+}
+
+/// Renders the report of a judged run into its folder and writes the checksums of every file.
+///
+/// # Errors
+/// When a template is wrong or a file can't be written.
+pub fn render(
+    folder: &RunFolder,
+    summary: &Summary,
+    formats: &[Format],
+    templates: &TemplateSource,
+) -> Result<()> {
+    let kept = kept_runs(folder)?;
+    for (path, bytes) in report::render(summary, &kept, formats, templates)? {
+        let path = folder.path().join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
+        }
+        RunFolder::write_whole(&path, &bytes)?;
+    }
+    seal(folder.path())
+}
