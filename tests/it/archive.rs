@@ -47,7 +47,7 @@ fn manifest(summary: &Summary) -> Manifest {
         seed: 7,
         order: vec![trial(Arm::Control), trial(Arm::Treatment)],
         arms: Arms {
-            treatment: format!("url = \"postgres://app:{SECRET}@127.0.0.1/x\""),
+            treatment: format!("url = \"postgres://app:{SECRET}@127.0.0.1/x\"").into(),
             control: "x = 2".into(),
         },
         programs: BTreeMap::new(),

@@ -291,8 +291,8 @@ fn manifest(experiment: &Experiment, plays: &[Play], outcome: Option<&str>) -> M
             })
             .collect(),
         arms: Arms {
-            treatment: String::new(),
-            control: String::new(),
+            treatment: serde_json::Value::Null,
+            control: serde_json::Value::Null,
         },
         programs: Default::default(),
         machine: MachineFacts {
