@@ -1,5 +1,9 @@
 //! One integration binary.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may print"
+)]
 
 mod analysis;
 mod analysis_reference;

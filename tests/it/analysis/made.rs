@@ -112,6 +112,9 @@ pub fn experiment(text: &str) -> Experiment {
     }
 }
 
+/// CPU seconds of a service in a second.
+type CpuOf = Box<dyn Fn(&str, u64) -> f64>;
+
 /// What one arm did, second by second.
 pub struct Play {
     pub arm: Arm,
@@ -125,7 +128,7 @@ pub struct Play {
     /// The host in a second.
     pub host: Box<dyn Fn(u64) -> HostSecond>,
     /// CPU seconds of a service in a second.
-    pub cpu: Box<dyn Fn(&str, u64) -> f64>,
+    pub cpu: CpuOf,
     /// Rows that pruning deletes in a second.
     pub pruned: u64,
     /// Client-seconds accounted for in a second, of eight.
@@ -212,7 +215,8 @@ pub fn at(at_s: f64, kind: EventKind) -> Event {
 
 /// A run's folder.
 pub struct Made {
-    pub dir: TempDir,
+    /// Removes the folder when the test is over.
+    _dir: TempDir,
     pub folder: RunFolder,
     pub experiment: Experiment,
 }
@@ -235,7 +239,7 @@ impl Made {
             write(play, &folder, &experiment);
         }
         Made {
-            dir,
+            _dir: dir,
             folder,
             experiment,
         }

@@ -107,7 +107,7 @@ fn kill_9_of_runner_and_supervisor_is_cleaned_up_at_the_next_start() {
     runtime().block_on(until("both are gone", || !alive(supervisor)));
     assert!(root.exists());
     let swept = deploy::sweep(base.path()).unwrap();
-    assert_eq!(swept.folders, [root.clone()]);
+    assert_eq!(swept.folders, std::slice::from_ref(&root));
     nothing_is_left(&root);
     assert!(!root.exists());
     assert_eq!(cgroups_of("ceteris-killed"), Vec::<PathBuf>::new());
