@@ -26,6 +26,7 @@ mod littles;
 mod measured;
 mod observed;
 mod present;
+pub mod saturation;
 mod series;
 mod setup;
 mod statements;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::load::{LoadArguments, ProbeArguments};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs both arms of an experiment on a backend and says what the data supports, and what it does not.
@@ -73,6 +74,10 @@ pub(super) enum Command {
         #[arg(default_value = "results")]
         dir: PathBuf,
     },
+    /// Drive a URL and tell what became of every request: one JSON object.
+    Load(LoadArguments),
+    /// Find the saturation knee of a URL.
+    Probe(ProbeArguments),
     /// Judge any series (two columns: time and value) as arms are judged.
     Trend {
         /// A CSV file; the header is optional, times are numbers or ISO 8601.

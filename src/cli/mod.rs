@@ -4,6 +4,7 @@ mod arguments;
 mod check;
 mod exit;
 mod judge;
+mod load;
 mod output;
 mod progress;
 mod record;
@@ -65,6 +66,8 @@ fn command(command: Command) -> Result<Exit> {
         } => record::publish(&run, &dir, with_host),
         Command::Note { run, at, text } => record::note(&run, at.as_deref(), &text),
         Command::List { dir } => record::list(&dir),
+        Command::Load(arguments) => load::load(&arguments),
+        Command::Probe(arguments) => load::probe(&arguments),
         Command::Trend { file, margin, json } => tools::trend(&file, &margin, json),
         Command::Calibrate { runs, seed, json } => tools::calibrate(runs, seed, json),
         Command::Fetch { program } => tools::fetch(program),

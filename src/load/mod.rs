@@ -48,7 +48,7 @@ pub use driver::{Driver, PhaseSpec, StopRule};
 pub use failure::{CutRequest, FailureRow};
 pub use micro::{Calls, MicroRound, micro};
 pub use preflight::Preflight;
-pub use probe::{Level, order, probe};
+pub use probe::{Level, order, probe, probe_url};
 pub use running::{PhaseTotals, Running, ThreadEnd};
 pub use summary::{
     DriverUse, Quantile, Times, driver_use, failures, latency_us, littles_ratio, times,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::adhoc::drain;
+use super::adhoc::{self, Adhoc, drain};
 use super::draw::{Lane, Seed};
 use super::driver::{Driver, PhaseSpec, StopRule};
 use super::summary::{self, DriverUse, Times};
@@ -116,6 +116,22 @@ pub async fn probe(
         }
     }
     Ok(levels)
+}
+
+/// The same against a URL, with GET.
+///
+/// # Errors
+/// A URL that can't be driven, and those of [`Driver::new`].
+pub async fn probe_url(
+    asked: &Adhoc,
+    levels: &Probe,
+    seed: u64,
+    done: impl FnMut(&Level) -> bool,
+) -> anyhow::Result<Vec<Level>> {
+    let clients = adhoc::clients(asked)?;
+    let target = Target::resolve(&asked.url, &clients).await?;
+    let workload = adhoc::workload(asked, &target.path)?;
+    probe(&clients, &workload, &target, levels, seed, done).await
 }
 
 #[cfg(test)]
