@@ -3,80 +3,32 @@
 use std::time::Duration;
 
 use super::check::declared;
-use super::{ArmSetup, Experiment, Load, Protocol, ServiceKind, Stop};
+use super::{Experiment, Stop};
 use crate::figure::Declared;
 use crate::name::Arms;
 
 /// Parts that can be declared and checked, but not run yet. Whoever builds one removes it here.
-const NOT_BUILT: &[Part] = &[
-    Part::Action,
-    Part::Probe,
-    Part::Micro,
-    Part::OpenLoop,
-    Part::Stages,
-    Part::Pairs,
-    Part::Http2,
-    Part::Caddy,
-    Part::Nginx,
-    Part::Limits,
-];
+const NOT_BUILT: &[Part] = &[Part::Probe, Part::Micro];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    Action,
     Probe,
     Micro,
-    OpenLoop,
-    Stages,
-    Pairs,
-    Http2,
-    Caddy,
-    Nginx,
-    Limits,
 }
 
 impl Part {
     /// How the file writes it.
     fn as_str(self) -> &'static str {
         match self {
-            Part::Action => "[[action]]",
             Part::Probe => "[probe]",
             Part::Micro => "[[micro]]",
-            Part::OpenLoop => "clients.open",
-            Part::Stages => "clients.stages",
-            Part::Pairs => "schedule.pairs above 1",
-            Part::Http2 => "clients.protocol = \"http2\"",
-            Part::Caddy => "services of kind caddy",
-            Part::Nginx => "services of kind nginx",
-            Part::Limits => "limits of a service",
         }
     }
 
     fn is_used(self, experiment: &Experiment) -> bool {
-        let any =
-            |holds: &dyn Fn(&ArmSetup) -> bool| experiment.arms.iter().any(|(_, arm)| holds(arm));
-        let kind = |holds: &dyn Fn(&ServiceKind) -> bool| {
-            any(&|arm| arm.services.iter().any(|s| holds(&s.kind)))
-        };
         match self {
-            Part::Action => any(&|arm| !arm.actions.is_empty()),
             Part::Probe => experiment.probe.is_some(),
             Part::Micro => !experiment.micro.is_empty(),
-            Part::OpenLoop => any(&|arm| matches!(arm.clients.load, Load::Open { .. })),
-            Part::Stages => any(&|arm| match &arm.clients.load {
-                Load::Closed { stages, .. } | Load::Open { stages, .. } => {
-                    stages.iter().any(|stage| stage.length.is_some())
-                }
-            }),
-            Part::Pairs => experiment.schedule.pairs > 1,
-            Part::Http2 => any(&|arm| arm.clients.protocol == Protocol::Http2),
-            Part::Caddy => kind(&|kind| matches!(kind, ServiceKind::Caddy(_))),
-            Part::Nginx => kind(&|kind| matches!(kind, ServiceKind::Nginx(_))),
-            Part::Limits => any(&|arm| {
-                arm.services
-                    .iter()
-                    .any(|s| s.limits.memory.is_some() || s.limits.cpus.is_some())
-            }),
         }
     }
 }
