@@ -231,8 +231,8 @@ fn banner(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if !summary.validity.valid {
         lines.push(format!(
-            "Not valid: this run supports nothing. {}",
-            summary.validity.reasons.join(" ")
+            "Not valid: this run supports nothing: {}",
+            summary.validity.reasons.join("; ")
         ));
     }
     match &summary.run.ended {
