@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -30,6 +30,9 @@ use crate::sample::{Observation, Sampler};
 const SLOW_SHARE: f64 = 0.5;
 /// Seconds that the recent mean looks back.
 const RECENT: usize = 30;
+
+/// The longest wait for the host's reading of the last second.
+const LAST_HOST: Duration = Duration::from_millis(1500);
 
 /// What a phase of load needs at hand.
 pub(super) struct Drive<'a> {
@@ -239,6 +242,23 @@ impl Drive<'_> {
                 Some(pass) = self.passes.recv() => self.pass(pass)?,
             }
         }
+    }
+
+    /// Waits until the host's reading of the last second of load is there, which comes when that second is over.
+    ///
+    /// # Errors
+    /// When the arm's files can't be written.
+    pub(super) async fn last_host(&mut self) -> Result<()> {
+        let deadline = tokio::time::Instant::now() + LAST_HOST;
+        while self.ledger.waits_for_host() {
+            match tokio::time::timeout_at(deadline, self.observations.recv()).await {
+                Ok(Some(observation)) => {
+                    self.observe(observation)?;
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Takes everything that is waiting to be written.

@@ -20,6 +20,8 @@ pub(super) struct Ledger {
     origin: watch::Sender<Instant>,
     waiting: VecDeque<LoadSecond>,
     hosts: BTreeMap<u64, HostSecond>,
+    /// The last second of which the host was read.
+    host_upto: Option<u64>,
     rows: BTreeMap<String, u64>,
     ok: u64,
     failed: u64,
@@ -33,6 +35,7 @@ impl Ledger {
             origin: watch::Sender::new(expected),
             waiting: VecDeque::new(),
             hosts: BTreeMap::new(),
+            host_upto: None,
             rows: BTreeMap::new(),
             ok: 0,
             failed: 0,
@@ -48,6 +51,7 @@ impl Ledger {
     pub(super) fn set_origin(&mut self, origin: Instant) {
         self.origin.send_replace(origin);
         self.hosts.clear();
+        self.host_upto = None;
     }
 
     /// Seconds of measured time at `moment`, negative before it begins.
@@ -62,6 +66,13 @@ impl Ledger {
     /// Ok and failed requests of the measured time so far.
     pub(super) fn totals(&self) -> (u64, u64) {
         (self.ok, self.failed)
+    }
+
+    /// Whether a second of load still waits for the host's reading of it.
+    pub(super) fn waits_for_host(&self) -> bool {
+        self.waiting
+            .back()
+            .is_some_and(|second| self.host_upto.is_none_or(|upto| upto < second.index))
     }
 
     /// Rows of tables as last sampled, largest first.
@@ -110,6 +121,7 @@ impl Ledger {
     /// The host over one second of the measured time. Returns the rows that were complete with it.
     pub(super) fn host(&mut self, second: u64, host: HostSecond) -> Result<Vec<SecondRow>> {
         self.hosts.insert(second, host);
+        self.host_upto = Some(second);
         self.write_ready(false)
     }
 

@@ -334,6 +334,7 @@ async fn phases(
     scene.measured_from(drive.trial, format!("{:.3}", Timestamp::now()))?;
     let driven = drive.phase(driver, spec, planned, due).await?;
     drive.ledger.event(load_end(&driven.totals))?;
+    drive.last_host().await?;
     Ok(driven.stopped.unwrap_or_else(TrialEnd::complete))
 }
 
