@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use super::actions::Recoveries;
 use super::arm::{self, ArmRuns};
@@ -39,7 +40,7 @@ pub struct JudgeContext {
 }
 
 /// What a null experiment measured, as a later run cites it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NullRun {
     /// Its run's name.
     pub id: String,

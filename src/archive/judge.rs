@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::checksums::seal;
 use super::list::kept_runs;
+use super::null;
 use crate::analysis::summary::Note;
 use crate::analysis::{self, JudgeContext, Summary};
 use crate::experiment::{self, Experiment, LoadError, LoadOptions};
@@ -17,6 +18,7 @@ use crate::results::{RunFolder, read_run};
 /// # Errors
 /// When the folder can't be read or holds a damaged file, or when the summary can't be written.
 pub fn analyze(folder: &RunFolder) -> Result<Summary> {
+    null::look(folder)?;
     let summary = judged(folder)?;
     let mut json = serde_json::to_vec_pretty(&summary).context("writing the summary as JSON")?;
     json.push(b'\n');
@@ -33,7 +35,7 @@ pub fn judged(folder: &RunFolder) -> Result<Summary> {
     let experiment = kept_experiment(folder)?;
     let context = JudgeContext {
         notes: notes(&run.notes)?,
-        null_runs: Vec::new(),
+        null_runs: null::kept(folder)?.into_iter().collect(),
     };
     analysis::judge(&experiment, &run, &context)
         .with_context(|| format!("judging {}", folder.path().display()))

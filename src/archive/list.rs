@@ -117,7 +117,7 @@ fn line(summary: &Summary) -> String {
     if !summary.validity.valid {
         return format!(
             "not valid: {}; exit code {}",
-            summary.validity.reasons.join(" "),
+            summary.validity.reasons.join("; "),
             summary.exit_code
         );
     }

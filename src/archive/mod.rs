@@ -8,6 +8,7 @@ mod dictionary;
 mod judge;
 mod list;
 mod note;
+mod null;
 mod publish;
 mod redact;
 mod verify;

@@ -88,6 +88,11 @@ impl RunFolder {
         self.path.join("notes.jsonl")
     }
 
+    /// Figures of the null experiment that the run cites.
+    pub fn null_run(&self) -> PathBuf {
+        self.path.join("null_run.json")
+    }
+
     /// Levels of the probe.
     pub fn probe(&self) -> PathBuf {
         self.path.join("probe.csv")
