@@ -230,8 +230,23 @@ pub fn reason(code: &str) -> String {
         }
         "no_steady_state" => "no steady state was reached",
         "described" => "described, not judged",
-        "pairs_disagree" => "the runs of this arm do not share one verdict",
-        other => return other.replace('_', " "),
+        "runs_disagree" => "the runs of this arm do not share one verdict",
+        "no_margin" => "no margin was declared",
+        "no_level" => "the level is zero, so a relative change has no meaning",
+        "contradiction" => "the rules point in opposite directions",
+        "not_applied" => "the change did not take effect",
+        "causal_conditions" => "a condition of a causal claim does not hold",
+        "run_to_run_variation" => "the difference does not stand out from run-to-run variation",
+        "gate_5" => "gate 5 (client time accounted for) does not hold",
+        "gate_6" => "gate 6 (the driver is not the limit) does not hold",
+        // A code reads as words; anything else is a text or a figure's name already.
+        code if code
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_') =>
+        {
+            return code.replace('_', " ");
+        }
+        text => return text.to_owned(),
     };
     words.to_owned()
 }

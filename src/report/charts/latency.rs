@@ -5,8 +5,7 @@ use super::{Chart, arm_label, class};
 use crate::analysis::Summary;
 use crate::analysis::summary::{ArmSummary, Plot};
 use crate::name::Arm;
-use crate::report::view::seen;
-use crate::report::words;
+use crate::report::view::{arm_figure, seen};
 
 const PLOT_HEIGHT: f64 = 170.0;
 const PANEL_STEP: f64 = 236.0;
@@ -71,15 +70,12 @@ pub(super) fn latency(summary: &Summary) -> Option<Chart> {
     }
     let mut alt =
         vec!["Latency in ms over measured time, logarithmic scale: p50, p99 and max.".to_owned()];
-    for (arm, seen) in &arms {
-        let (Some(first), Some(last)) = (seen.windows.first(), seen.windows.last()) else {
-            continue;
-        };
+    for (arm, _) in &arms {
         alt.push(format!(
             "{}: p99 {} in the first window, {} in the last.",
             arm_label(summary, *arm),
-            words::maybe(first.p99, "ms"),
-            words::maybe(last.p99, "ms")
+            arm_figure(summary, *arm, "latency.p99_first", "ms"),
+            arm_figure(summary, *arm, "latency.p99_last", "ms")
         ));
     }
     Some(Chart::new("latency", title, alt.join(" "), canvas))

@@ -5,7 +5,7 @@ use super::{Chart, arm_label, class};
 use crate::analysis::Summary;
 use crate::analysis::summary::ArmSummary;
 use crate::name::Arm;
-use crate::report::view::seen;
+use crate::report::view::{arm_figure, seen};
 use crate::report::words;
 
 const PLOT_HEIGHT: f64 = 240.0;
@@ -176,14 +176,11 @@ fn short(arm: Arm) -> &'static str {
 fn alt(summary: &Summary, arms: &[(Arm, &ArmSummary)]) -> String {
     let mut parts = vec!["Line chart of ok requests a second over measured time.".to_owned()];
     for (arm, seen) in arms {
-        let (Some(first), Some(last)) = (seen.windows.first(), seen.windows.last()) else {
-            continue;
-        };
         parts.push(format!(
             "{}: first window {}, last window {}; episodes of bad seconds: {}.",
             arm_label(summary, *arm),
-            words::number(first.throughput),
-            words::number(last.throughput),
+            arm_figure(summary, *arm, "throughput.first", ""),
+            arm_figure(summary, *arm, "throughput.last", ""),
             seen.episodes.len()
         ));
     }

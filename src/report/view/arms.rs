@@ -85,8 +85,43 @@ fn is_own(name: &str) -> bool {
         .any(|own| name.starts_with(own))
 }
 
+/// Whether a series is shown: what a reader asks of a service first, and what an explanation speaks of.
+fn is_headline(summary: &Summary, name: &str) -> bool {
+    const ENDS: [&str; 7] = [
+        ".cpu_ms_per_request",
+        ".sql_per_request",
+        ".memory.rss",
+        ".memory.pss",
+        ".memory.cgroup",
+        ".descriptors",
+        ".restarts",
+    ];
+    let predicted = |name: &str| {
+        summary
+            .explanations
+            .iter()
+            .flat_map(|explanation| &explanation.predictions)
+            .any(|prediction| prediction.figure == name)
+    };
+    ENDS.iter().any(|end| name.ends_with(end))
+        || (name.contains(".table.") && name.ends_with(".rows"))
+        || name.contains(".status.")
+        || predicted(name)
+}
+
 pub(super) fn services(summary: &Summary) -> Option<Table> {
-    series(summary, "Sampled series of both arms", |name| !is_own(name))
+    let caption = "Sampled series of both arms";
+    let mut table = series(summary, caption, |name| {
+        !is_own(name) && is_headline(summary, name)
+    })?;
+    let all = series(summary, caption, |name| !is_own(name)).map_or(0, |all| all.rows.len());
+    if all > table.rows.len() {
+        table.note = Some(format!(
+            "{} of {all} sampled series shown; all are in summary.json.",
+            table.rows.len()
+        ));
+    }
+    Some(table)
 }
 
 pub(super) fn runner(summary: &Summary) -> Option<Table> {

