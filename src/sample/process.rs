@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use procfs::FromRead;
-use procfs::process::{Io, Stat, Status};
+use procfs::process::{Io, Stat};
 use tokio::sync::watch;
 
 use super::account::{Account, Entry};
@@ -71,7 +71,7 @@ impl Processes {
             tree: None,
             members: Vec::new(),
             accounts: Accounts::default(),
-            descriptors: Descriptors::default(),
+            descriptors: Descriptors::new(),
             ever: false,
             stopped: false,
             cpu: Cpu::default(),
@@ -126,12 +126,13 @@ impl Processes {
         let epoch = self.cpu.epoch;
         out.reading(at_s, "cpu_user_s", "cpu_s", self.cpu.user_s, epoch);
         out.reading(at_s, "cpu_system_s", "cpu_s", self.cpu.system_s, epoch);
-        self.memory(at_s, out);
+        let statuses = self.statuses();
+        self.memory(&statuses, at_s, out);
         let threads: i64 = self.members.iter().map(|s| s.num_threads).sum();
         out.reading(at_s, "threads", "count", threads as f64, epoch);
         self.descriptors.round(&self.members, at_s, epoch, out);
         self.io(at_s, out);
-        self.switches(at_s, out);
+        self.switches(&statuses, at_s, out);
         true
     }
 
@@ -153,18 +154,22 @@ impl Processes {
         }
     }
 
-    fn memory(&self, at_s: f64, out: &mut Output) {
-        let (mut rss, mut anon, mut file, mut shared) = (0, 0, 0, 0);
-        for member in &self.members {
-            // A process that ended since the look, or that has no memory of its own any more, adds nothing.
-            let Ok(status) = Status::from_file(format!("/proc/{}/status", member.pid)) else {
-                continue;
-            };
-            rss += status.vmrss.unwrap_or(0);
-            anon += status.rssanon.unwrap_or(0);
-            file += status.rssfile.unwrap_or(0);
-            shared += status.rssshmem.unwrap_or(0);
-        }
+    /// The status of every member, in their order; nothing of one that ended since the look.
+    fn statuses(&self) -> Vec<String> {
+        self.members
+            .iter()
+            .map(|member| {
+                fs::read_to_string(format!("/proc/{}/status", member.pid)).unwrap_or_default()
+            })
+            .collect()
+    }
+
+    fn memory(&self, statuses: &[String], at_s: f64, out: &mut Output) {
+        // A process that has no memory of its own any more adds nothing.
+        let sum =
+            |name: &str| -> u64 { statuses.iter().filter_map(|text| field(text, name)).sum() };
+        let (rss, anon) = (sum("VmRSS:"), sum("RssAnon:"));
+        let (file, shared) = (sum("RssFile:"), sum("RssShmem:"));
         let epoch = self.cpu.epoch;
         let mib = |metric: &str, kib: u64| {
             out.reading(at_s, metric, "MiB", kib as f64 / 1024.0, epoch);
@@ -222,21 +227,11 @@ impl Processes {
         out.reading(at_s, "io.write_bytes", "bytes_total", written as f64, epoch);
     }
 
-    fn switches(&mut self, at_s: f64, out: &mut Output) {
+    fn switches(&mut self, statuses: &[String], at_s: f64, out: &mut Output) {
         let mut voluntary = Vec::new();
         let mut involuntary = Vec::new();
-        for member in &self.members {
-            // The process's own status speaks of its first thread only.
-            let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.pid)) else {
-                continue;
-            };
-            for thread in threads.flatten() {
-                let Ok(tid) = thread.file_name().to_string_lossy().parse() else {
-                    continue;
-                };
-                let Ok(text) = fs::read_to_string(thread.path().join("status")) else {
-                    continue;
-                };
+        for (member, status) in self.members.iter().zip(statuses) {
+            let mut take = |tid: i32, text: &str| {
                 let of = |value| Entry {
                     pid: tid,
                     start: member.starttime,
@@ -244,8 +239,23 @@ impl Processes {
                     value,
                     booked: 0,
                 };
-                voluntary.extend(field(&text, "voluntary_ctxt_switches:").map(of));
-                involuntary.extend(field(&text, "nonvoluntary_ctxt_switches:").map(of));
+                voluntary.extend(field(text, "voluntary_ctxt_switches:").map(of));
+                involuntary.extend(field(text, "nonvoluntary_ctxt_switches:").map(of));
+            };
+            // A process's own status speaks of its first thread only.
+            if member.num_threads == 1 {
+                take(member.pid, status);
+                continue;
+            }
+            let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.pid)) else {
+                continue;
+            };
+            for thread in threads.flatten() {
+                if let Ok(tid) = thread.file_name().to_string_lossy().parse()
+                    && let Ok(text) = fs::read_to_string(thread.path().join("status"))
+                {
+                    take(tid, &text);
+                }
             }
         }
         let epoch = self.cpu.epoch;

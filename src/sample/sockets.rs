@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use procfs::process::Stat;
 
@@ -10,8 +10,11 @@ use super::output::Output;
 use super::process::refused;
 use super::thrift::Thrift;
 
+/// Types and states are told this far apart at least: a pass over all of the machine's sockets for each service adds up.
+const LEAST: Duration = Duration::from_secs(10);
+
 /// The instrument for one service's descriptors.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Descriptors {
     /// Telling their types costs one call each, and the states of sockets a pass over all of the machine's.
     thrift: Thrift,
@@ -38,6 +41,12 @@ struct States {
 }
 
 impl Descriptors {
+    pub(super) fn new() -> Self {
+        Self {
+            thrift: Thrift::at_least(LEAST),
+        }
+    }
+
     /// Emits how many descriptors the processes hold, and of which types when that is due.
     pub(super) fn round(&mut self, members: &[Stat], at_s: f64, epoch: u32, out: &mut Output) {
         let began = Instant::now();

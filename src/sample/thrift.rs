@@ -2,16 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-/// A reading may take this share of the time between two of them.
-const SHARE: u32 = 300;
+/// The time between two readings is at least this many times what one of them takes.
+const TIMES: u32 = 500;
 
 /// When a costly instrument may be read again.
 #[derive(Debug, Default)]
 pub(super) struct Thrift {
+    least: Duration,
     next: Option<Instant>,
 }
 
 impl Thrift {
+    /// Readings at least this far apart, however little they take.
+    pub(super) fn at_least(least: Duration) -> Self {
+        Self { least, next: None }
+    }
+
     /// Whether it may be read now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.next.is_none_or(|next| next <= now)
@@ -19,7 +25,7 @@ impl Thrift {
 
     /// Books that a reading that began at `began` took `cost`.
     pub(super) fn spent(&mut self, began: Instant, cost: Duration) {
-        self.next = Some(began + cost.saturating_mul(SHARE));
+        self.next = Some(began + cost.saturating_mul(TIMES).max(self.least));
     }
 }
 
@@ -33,7 +39,10 @@ mod tests {
         let now = Instant::now();
         assert!(thrift.is_due(now));
         thrift.spent(now, Duration::from_millis(10));
-        assert!(!thrift.is_due(now + Duration::from_millis(2999)));
-        assert!(thrift.is_due(now + Duration::from_secs(3)));
+        assert!(!thrift.is_due(now + Duration::from_millis(4999)));
+        assert!(thrift.is_due(now + Duration::from_secs(5)));
+        let mut thrift = Thrift::at_least(Duration::from_secs(10));
+        thrift.spent(now, Duration::from_millis(1));
+        assert!(!thrift.is_due(now + Duration::from_millis(9999)));
     }
 }

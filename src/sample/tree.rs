@@ -47,7 +47,7 @@ impl Tree {
             {
                 continue;
             }
-            queue.extend(children(pid));
+            queue.extend(children(&stat));
             stats.push(stat);
         }
         self.known = stats.iter().map(|s| (s.pid, s.starttime)).collect();
@@ -61,7 +61,11 @@ pub(super) fn stat(pid: i32) -> procfs::ProcResult<Stat> {
 }
 
 /// Processes that a process's threads started and that live.
-fn children(pid: i32) -> Vec<i32> {
+fn children(parent: &Stat) -> Vec<i32> {
+    let pid = parent.pid;
+    if parent.num_threads == 1 {
+        return pids_in(Path::new(&format!("/proc/{pid}/task/{pid}/children")));
+    }
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
