@@ -10,7 +10,7 @@ pub fn junit(summary: &Summary) -> String {
     let mut cases = String::new();
     let (mut failures, mut errors) = (0, 0);
     let suite = &summary.experiment.name;
-    let invalid = (!summary.validity.valid).then(|| summary.validity.reasons.join(" "));
+    let invalid = (!summary.validity.valid).then(|| words::clauses(&summary.validity.reasons));
     open(&mut cases, suite, "the run is valid");
     match &invalid {
         None => cases.push_str("/>\n"),

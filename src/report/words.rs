@@ -279,6 +279,15 @@ fn because(word: &str, why: &str) -> String {
     }
 }
 
+/// Clauses as one sentence part: `a; b; c`.
+pub fn clauses(parts: &[String]) -> String {
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(|part| part.trim_end_matches('.'))
+        .collect();
+    parts.join("; ")
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {

@@ -156,6 +156,7 @@ pub(super) fn rows(summary: &Summary) -> Option<Chart> {
         for name in plot.sampled.keys() {
             if name.contains(".table.")
                 && name.ends_with(".rows")
+                && moves(&plots, name)
                 && !tables.contains(&name.as_str())
             {
                 tables.push(name);
@@ -214,10 +215,23 @@ pub(super) fn rows(summary: &Summary) -> Option<Chart> {
         }
     }
     let alt = format!(
-        "Each dot is a sample: rows of the table to the right, ok requests a second upwards, both arms. Tables: {}.",
+        "Each dot is a sample: rows of the table to the right, ok requests a second upwards, both arms. Tables whose rows changed by a tenth or more: {}.",
         tables.join(", ")
     );
     Some(Chart::new("rows", title, alt, canvas))
+}
+
+/// Whether a table's rows changed by a tenth or more: others would be a column of dots that says nothing.
+fn moves(plots: &[(Arm, &Plot)], name: &str) -> bool {
+    let values = || {
+        plots
+            .iter()
+            .filter_map(|(_, plot)| plot.sampled.get(name))
+            .flat_map(|points| points.iter().map(|(_, rows)| *rows))
+    };
+    let high = values().fold(0.0, f64::max);
+    let low = values().fold(high, f64::min);
+    high > 0.0 && low <= 0.9 * high
 }
 
 fn dots_label(summary: &Summary, arm: Arm) -> String {

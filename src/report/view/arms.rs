@@ -138,6 +138,9 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
         }),
     ];
     for (name, format) in figures {
+        if littles.iter().all(|(_, littles)| littles.is_none()) {
+            break;
+        }
         let mut row = vec![name.to_owned()];
         for (_, littles) in littles.iter() {
             let value = littles
@@ -392,7 +395,12 @@ pub(super) fn steps(summary: &Summary) -> Option<Table> {
     let worst = |latency: &Option<StepLatency>| {
         latency.map_or(f64::NEG_INFINITY, |l| l.p99.unwrap_or(l.max))
     };
-    let mut steps: Vec<_> = summary.setup.steps.iter().collect();
+    let mut steps: Vec<_> = summary
+        .setup
+        .steps
+        .iter()
+        .filter(|step| step.latency.iter().any(|(_, latency)| latency.is_some()))
+        .collect();
     steps.sort_by(|a, b| {
         let key = |step: &crate::analysis::summary::StepSetup| {
             worst(&step.latency.treatment).max(worst(&step.latency.control))

@@ -329,7 +329,11 @@ fn does_not_support(summary: &Summary) -> Vec<Statement> {
 }
 
 fn refused(claim: &ClaimResult, summary: &Summary) -> Statement {
-    let mut notes = claim.refused_by.clone();
+    let mut notes: Vec<String> = claim
+        .refused_by
+        .iter()
+        .map(|why| super::once(summary, why))
+        .collect();
     if notes.is_empty() {
         notes.push(if !summary.validity.valid {
             "The run is not valid.".to_owned()

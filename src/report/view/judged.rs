@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::arms::by_class;
 use super::evidence::one_difference;
 use super::{Explained, Kind, Table, arm_figure};
-use crate::analysis::Summary;
 use crate::analysis::summary::{FigureValue, Word};
+use crate::analysis::{Summary, Verdict};
 use crate::experiment::TrendWord;
 use crate::measure::Equality;
 use crate::name::Arm;
@@ -27,11 +27,14 @@ pub(super) fn explanations(summary: &Summary) -> Vec<Explained> {
         .map(|explanation| Explained {
             name: explanation.name.clone(),
             because: explanation.because.clone(),
-            verdict: words::verdict_as(
-                &explanation.verdict,
-                "consistent with what was observed (surviving is not proof)",
-                "refuted",
-            ),
+            verdict: match &explanation.verdict {
+                Verdict::Invalid(why) => format!("not judged: {}", super::once(summary, why)),
+                verdict => words::verdict_as(
+                    verdict,
+                    "consistent with what was observed (surviving is not proof)",
+                    "refuted",
+                ),
+            },
         })
         .collect()
 }

@@ -402,6 +402,15 @@ fn notes(summary: &Summary) -> Vec<Line> {
         .collect()
 }
 
+/// A reason without the list of why the run is not valid: that list stands at the top, once.
+fn once(summary: &Summary, reason: &str) -> String {
+    let why = summary.validity.reasons.join("; ");
+    if why.is_empty() {
+        return reason.to_owned();
+    }
+    reason.replace(&format!(": {why}"), "")
+}
+
 /// A figure by its full name, formatted in its unit.
 fn figure(summary: &Summary, name: &str, unit: &str) -> String {
     match summary.figures.get(name) {
