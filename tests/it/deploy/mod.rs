@@ -1,5 +1,6 @@
 //! Services up and down on real parts: processes that misbehave, a real PostgreSQL, and no survivor on any way out.
 
+mod placement;
 mod postgres;
 mod process;
 mod proxy;
@@ -37,7 +38,13 @@ impl Site {
 
     /// In a folder that outlives this process.
     pub fn under(base: &Path) -> Self {
-        Self::at(base, "killed")
+        Self::at(base, &Self::token_under(base))
+    }
+
+    /// A token that no other folder's run has.
+    pub fn token_under(base: &Path) -> String {
+        let name = base.file_name().unwrap().to_string_lossy();
+        format!("killed{}", name.trim_start_matches(".tmp"))
     }
 
     fn at(base: &Path, token: &str) -> Self {
