@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use super::arm::ArmRuns;
+use super::figures::Figures;
 use super::measured::Measured;
 use super::summary::ActionResult;
-use crate::experiment::ArmSetup;
+use crate::experiment::{ArmSetup, Experiment};
 use crate::measure::{Event, EventKind, FailureClass};
 use crate::results::SecondRow;
 
@@ -137,4 +139,38 @@ fn first_ok_ms(measured: &Measured<'_>, at_s: f64, from: u64, end: u64) -> Optio
     let after = rows(measured, from + 1, end).find(|row| row.counts.ok > 0)?;
     let until = ((after.at_s + 1) as f64).min(measured.seconds);
     Some(((until - at_s) * 1e3).max(0.0))
+}
+
+/// Executions of actions, and their figures.
+pub(super) fn figures(
+    experiment: &Experiment,
+    arms: &[ArmRuns<'_>],
+    figures: &mut Figures,
+) -> Vec<ActionResult> {
+    let mut all = Vec::new();
+    for runs in arms {
+        let setup = experiment.arms.get(runs.arm);
+        let mut own: Vec<ActionResult> = Vec::new();
+        for run in &runs.runs {
+            own.extend(Recoveries::of(&run.measured, setup).executions);
+        }
+        for action in &setup.actions {
+            let of: Vec<&ActionResult> = own.iter().filter(|a| a.name == action.name).collect();
+            let name = |rest: &str| format!("{}.actions.{}.{rest}", runs.arm, action.figure);
+            let done = of.iter().filter(|a| a.ok).count();
+            figures.number(name("done"), done as f64);
+            figures.number(name("failed"), (of.len() - done) as f64);
+            let failed: u64 = of.iter().flat_map(|a| a.failed.values()).sum();
+            figures.number(name("failed_requests"), failed as f64);
+            let recoveries: Option<Vec<f64>> = of.iter().map(|a| a.recovery_ms).collect();
+            let mean = recoveries
+                .filter(|r| !r.is_empty())
+                .map(|r| r.iter().sum::<f64>() / r.len() as f64);
+            figures.maybe(name("recovery_ms"), mean, || {
+                "it was not executed, or no ok answer came after it".to_owned()
+            });
+        }
+        all.extend(own);
+    }
+    all
 }

@@ -4,13 +4,14 @@
 //! One pair allows its own trends and their difference, never "x % faster" unless the ratio is beyond 3 √2 of the run-to-run
 //! standard deviation. Where that was not measured, the sentence says so.
 
+use serde::{Deserialize, Serialize};
+
 use super::arm::ArmRuns;
 use super::figures::{Figures, brief, percent};
-use super::judge::NullRun;
 use super::observed::Observed;
 use super::stats::pairs::{self as paired_runs, Paired, one_pair_differs, paired};
 use super::stats::{bins, difference, null};
-use super::summary::{Between, PairSummary};
+use super::summary::{Between, PairSummary, Summary};
 use crate::name::{Arm, Arms};
 
 /// One complete pair.
@@ -20,6 +21,50 @@ pub(super) struct Pair<'o, 'r> {
     pub(super) first: Arm,
     pub(super) treatment: &'o Observed<'r>,
     pub(super) control: &'o Observed<'r>,
+}
+
+/// What a null experiment measured, as a later run cites it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NullRun {
+    /// Its run's name.
+    pub id: String,
+    /// Upper 90 % bound of the run-to-run standard deviation of the last window's log throughput.
+    pub sigma_last: f64,
+    /// The same of the whole run's mean.
+    pub sigma_mean: f64,
+    /// Its pairs.
+    pub pairs: usize,
+}
+
+impl NullRun {
+    /// What a judged null experiment measured. `None` when it is none, is not valid, was shortened, or has fewer than three
+    /// pairs.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        if !summary.run.null || summary.run.smoke || !summary.validity.valid {
+            return None;
+        }
+        let upper = |of: fn(&PairSummary) -> &Arms<Option<f64>>| -> Option<f64> {
+            let logs: Option<Vec<f64>> = summary
+                .pairs
+                .iter()
+                .map(|pair| {
+                    let rates = of(pair);
+                    let rates = Arms {
+                        treatment: rates.treatment?,
+                        control: rates.control?,
+                    };
+                    Some(ratio(rates)?.ln())
+                })
+                .collect();
+            Some(null::study(&logs?).ok()?.run_sd.upper)
+        };
+        Some(Self {
+            id: summary.run.id.clone(),
+            sigma_last: upper(|pair| &pair.last)?,
+            sigma_mean: upper(|pair| &pair.mean)?,
+            pairs: summary.pairs.len(),
+        })
+    }
 }
 
 /// Where the run-to-run standard deviation is from.
@@ -170,25 +215,13 @@ fn estimate(pairs: &[Pair<'_, '_>], rates: &Rates, alpha: f64) -> Option<(Vec<f6
     Some((logs, estimate))
 }
 
-/// What a null experiment itself measured.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct NullSigmas {
-    pub(super) last: Option<null::NullStudy>,
-    pub(super) mean: Option<null::NullStudy>,
-}
-
-/// Studies the pairs of a null experiment; absent with fewer than three pairs.
-pub(super) fn null_study(pairs: &[Pair<'_, '_>]) -> NullSigmas {
-    let logs = |rates: &Rates| -> Option<Vec<f64>> {
-        pairs
-            .iter()
-            .map(|pair| Some(ratio(rates(pair)?)?.ln()))
-            .collect()
-    };
-    NullSigmas {
-        last: logs(&|p| p.last()).and_then(|l| null::study(&l).ok()),
-        mean: logs(&|p| p.means()).and_then(|l| null::study(&l).ok()),
-    }
+/// Studies the pairs of a null experiment by their whole-run means; absent with fewer than three pairs.
+fn null_study(pairs: &[Pair<'_, '_>]) -> Option<null::NullStudy> {
+    let logs: Option<Vec<f64>> = pairs
+        .iter()
+        .map(|pair| Some(ratio(pair.means()?)?.ln()))
+        .collect();
+    null::study(&logs?).ok()
 }
 
 /// Judges between the arms. `None` without a complete pair.
@@ -212,8 +245,7 @@ pub(super) fn judge(
         None
     };
     let several = mean.as_ref().filter(|_| k > 1).map(|(_, e)| e);
-    let study = is_null.then(|| null_study(pairs));
-    let own = study.as_ref().and_then(|s| s.mean);
+    let own = if is_null { null_study(pairs) } else { None };
     Some(Between {
         pairs: k,
         ratio_last: last.as_ref().map(|(_, e)| e.ratio),

@@ -6,6 +6,7 @@
 use minijinja::Value as Text;
 
 use super::between::OneSign;
+use super::conduct::Bars;
 use super::explanations::same_row;
 use super::figures::Figures;
 use super::statements::{named, rule};
@@ -15,19 +16,6 @@ use crate::experiment::{Claim, Control, Experiment};
 use crate::figure::{Declared, Place, Scope};
 use crate::name::{Arm, Arms};
 use crate::template;
-
-/// What bars claims, beside their own `when`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Bars {
-    /// Why the run supports nothing at all.
-    pub(super) run: Option<String>,
-    /// Arms whose every figure is barred.
-    pub(super) arms: Vec<Arm>,
-    /// Arms whose latencies are barred.
-    pub(super) latency: Vec<Arm>,
-    /// Why nothing between the arms is supported.
-    pub(super) between: Option<String>,
-}
 
 /// What claims are judged by.
 #[derive(Debug, Clone, Copy)]

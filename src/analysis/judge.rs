@@ -3,29 +3,23 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
 
-use super::actions::Recoveries;
-use super::arm::{self, ArmRuns};
-use super::between::{self, run_sd};
-use super::claims::{self, Bars, Evidence};
+use super::arm::ArmRuns;
+use super::between::{self, NullRun, run_sd};
+use super::claims::{self, Evidence};
+use super::conduct::{self, Bars};
 use super::explanations::{self, Seen};
 use super::figures::Figures;
 use super::limits::{self, Made};
 use super::measured::{Cut, Measured};
 use super::observed::{Basis, Observed};
 use super::stats::multiplicity;
-use super::summary::{
-    ActionResult, ArmSummary, CriterionResult, ExplanationResult, Gate, Note, RunEnd, RunFacts,
-    SUMMARY_SCHEMA, Summary, TrialFacts, Validity, Word,
-};
-use super::verdict::Verdict;
-use super::{difference, gates, littles, present, setup, statements};
+use super::summary::{ArmSummary, ExplanationResult, Note, SUMMARY_SCHEMA, Summary, Word};
+use super::{actions, arm_figures, difference, gates, littles, present, setup, statements};
 use crate::experiment::{Control, Experiment};
 use crate::figure::{Declared, Place};
-use crate::measure::{EventKind, StopReason};
 use crate::name::{Arm, Arms};
-use crate::results::{Run, Trial};
+use crate::results::Run;
 
 /// Most points of a picture.
 const POINTS: u64 = 400;
@@ -37,19 +31,6 @@ pub struct JudgeContext {
     pub notes: Vec<Note>,
     /// Null experiments of the same deployment.
     pub null_runs: Vec<NullRun>,
-}
-
-/// What a null experiment measured, as a later run cites it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NullRun {
-    /// Its run's name.
-    pub id: String,
-    /// Upper 90 % bound of the run-to-run standard deviation of the last window's log throughput.
-    pub sigma_last: f64,
-    /// The same of the whole run's mean.
-    pub sigma_mean: f64,
-    /// Its pairs.
-    pub pairs: usize,
 }
 
 /// Judges a run: pure, and the same for a fresh run, an old one, an interrupted one and one whose runner was killed.
@@ -72,11 +53,11 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
     let mut figures = Figures::default();
     for arm in Arm::BOTH {
         match arms.iter().find(|runs| runs.arm == arm) {
-            Some(runs) => arm::figures(runs, experiment.arms.get(arm), &mut figures)?,
+            Some(runs) => arm_figures::add(runs, experiment.arms.get(arm), &mut figures)?,
             None => figures.absent(arm.as_str(), format!("the {arm} was never measured")),
         }
     }
-    let actions = actions(experiment, &arms, &mut figures);
+    let actions = actions::figures(experiment, &arms, &mut figures);
     if let Some(margin) = experiment.analysis.margin {
         figures.number("margin", margin);
     } else {
@@ -93,11 +74,11 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
 
     let took_effect = statements::took_effect(experiment, &declared, &figures);
     let gates = gates::all(experiment, &run.manifest.equality, &arms, &took_effect);
-    let facts = facts(experiment, run, &arms);
-    let validity = validity(experiment, run, &facts, &gates, &arms);
-    let bars = bars(&facts, &validity, &gates);
+    let facts = conduct::facts(experiment, run, &arms);
+    let validity = conduct::validity(experiment, run, &facts, &gates, &arms);
+    let bars = conduct::bars(&facts, &validity, &gates);
 
-    let criteria = barred(
+    let criteria = conduct::barred(
         statements::criteria(&experiment.criteria, &declared, &figures),
         &bars,
     );
@@ -126,7 +107,7 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
         pairs: &pairs,
         data_bytes: data_bytes(&arms),
     });
-    let exit_code = exit_code(&facts.ended, validity.valid, &criteria);
+    let exit_code = conduct::exit_code(&facts.ended, validity.valid, &criteria);
     Ok(Summary {
         schema: SUMMARY_SCHEMA,
         tool: run.manifest.tool.version.clone(),
@@ -148,7 +129,7 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
         claims,
         limits,
         actions,
-        notes: notes(run, context),
+        notes: context.notes.clone(),
     })
 }
 
@@ -243,198 +224,6 @@ fn read<'r>(
     .collect())
 }
 
-/// Executions of actions, and their figures.
-fn actions(
-    experiment: &Experiment,
-    arms: &[ArmRuns<'_>],
-    figures: &mut Figures,
-) -> Vec<ActionResult> {
-    let mut all = Vec::new();
-    for runs in arms {
-        let setup = experiment.arms.get(runs.arm);
-        let mut own: Vec<ActionResult> = Vec::new();
-        for run in &runs.runs {
-            own.extend(Recoveries::of(&run.measured, setup).executions);
-        }
-        for action in &setup.actions {
-            let of: Vec<&ActionResult> = own.iter().filter(|a| a.name == action.name).collect();
-            let name = |rest: &str| format!("{}.actions.{}.{rest}", runs.arm, action.figure);
-            let done = of.iter().filter(|a| a.ok).count();
-            figures.number(name("done"), done as f64);
-            figures.number(name("failed"), (of.len() - done) as f64);
-            let failed: u64 = of.iter().flat_map(|a| a.failed.values()).sum();
-            figures.number(name("failed_requests"), failed as f64);
-            let recoveries: Option<Vec<f64>> = of.iter().map(|a| a.recovery_ms).collect();
-            let mean = recoveries
-                .filter(|r| !r.is_empty())
-                .map(|r| r.iter().sum::<f64>() / r.len() as f64);
-            figures.maybe(name("recovery_ms"), mean, || {
-                "it was not executed, or no ok answer came after it".to_owned()
-            });
-        }
-        all.extend(own);
-    }
-    all
-}
-
-fn facts(experiment: &Experiment, run: &Run, arms: &[ArmRuns<'_>]) -> RunFacts {
-    let manifest = &run.manifest;
-    let ended = match manifest.outcome.as_deref() {
-        None => RunEnd::Unfinished,
-        Some("complete") => RunEnd::Complete,
-        Some("interrupted") => RunEnd::Interrupted,
-        Some(other) => RunEnd::Failed(
-            other
-                .strip_prefix("failed:")
-                .unwrap_or(other)
-                .trim()
-                .to_owned(),
-        ),
-    };
-    let seconds = |pair: u32, arm: Arm| {
-        arms.iter()
-            .find(|runs| runs.arm == arm)
-            .and_then(|runs| runs.runs.iter().find(|r| r.measured.trial.pair == pair))
-            .map_or(0.0, |r| r.measured.seconds)
-    };
-    RunFacts {
-        id: run.id.clone(),
-        started: manifest.started.clone(),
-        ended,
-        smoke: manifest.smoke_s.is_some(),
-        null: experiment.control == Control::Null,
-        seed: manifest.seed,
-        order: manifest
-            .order
-            .iter()
-            .map(|t| TrialFacts {
-                pair: t.pair,
-                arm: t.arm,
-                started: t.measured_from.clone(),
-                seconds: seconds(t.pair, t.arm),
-            })
-            .collect(),
-        command_line: manifest.command_line.clone(),
-        git_commit: manifest.git_commit.clone(),
-        git_clean: manifest.git_clean,
-    }
-}
-
-/// Whether the run can support anything, and if not, why.
-fn validity(
-    experiment: &Experiment,
-    run: &Run,
-    facts: &RunFacts,
-    gates: &[Gate],
-    arms: &[ArmRuns<'_>],
-) -> Validity {
-    let mut reasons = Vec::new();
-    match &facts.ended {
-        RunEnd::Complete => {}
-        RunEnd::Interrupted => reasons.push("it was interrupted, so it is not whole".to_owned()),
-        RunEnd::Failed(why) => reasons.push(format!("it failed: {why}")),
-        RunEnd::Unfinished => {
-            reasons.push("it never ended: the runner was killed, or still runs".to_owned());
-        }
-    }
-    for trial in &run.trials {
-        reasons.extend(stopped(trial));
-    }
-    for arm in Arm::BOTH {
-        let measured = arms
-            .iter()
-            .find(|runs| runs.arm == arm)
-            .map_or(0, |runs| runs.runs.len());
-        let planned = experiment.schedule.pairs.max(1) as usize;
-        if measured < planned {
-            reasons.push(format!(
-                "the {arm} was measured in {measured} of {planned} pairs"
-            ));
-        }
-    }
-    for gate in gates.iter().filter(|gate| gate.number <= 4) {
-        if !gate.verdict.is_supported() {
-            let arm = gate.arm.map_or(String::new(), |arm| format!("{arm}: "));
-            reasons.push(format!(
-                "gate {} ({}): {arm}{}",
-                gate.number, gate.name, gate.detail
-            ));
-        }
-    }
-    Validity {
-        valid: reasons.is_empty(),
-        reasons,
-    }
-}
-
-/// Why an arm stopped early.
-fn stopped(trial: &Trial) -> Option<String> {
-    trial.events.iter().find_map(|event| match &event.kind {
-        EventKind::Stopped { reason, detail } => {
-            let what = match reason {
-                StopReason::Complete | StopReason::Interrupted => return None,
-                StopReason::ServiceDied => "a service died",
-                StopReason::GateFailed => "a gate failed before the load",
-                StopReason::DiskFull => "the disk was about to be full",
-                StopReason::Failed => "the runner could not go on",
-            };
-            Some(format!(
-                "pair {}, {}: {what}: {detail}",
-                trial.pair, trial.arm
-            ))
-        }
-        _ => None,
-    })
-}
-
-fn bars(facts: &RunFacts, validity: &Validity, gates: &[Gate]) -> Bars {
-    let failed = |number: u8| {
-        gates
-            .iter()
-            .filter(move |gate| gate.number == number && !gate.verdict.is_supported())
-    };
-    let run = if !validity.valid {
-        Some(format!(
-            "the run is not valid: {}",
-            validity.reasons.join("; ")
-        ))
-    } else if facts.smoke {
-        Some("a smoke run is never evidence".to_owned())
-    } else {
-        None
-    };
-    Bars {
-        run,
-        arms: failed(5).filter_map(|gate| gate.arm).collect(),
-        latency: failed(6).filter_map(|gate| gate.arm).collect(),
-        between: failed(7)
-            .next()
-            .map(|gate| format!("the change was not shown to take effect: {}", gate.detail)),
-    }
-}
-
-/// A criterion in an arm whose figures are barred is undetermined.
-fn barred(mut criteria: Vec<CriterionResult>, bars: &Bars) -> Vec<CriterionResult> {
-    for criterion in &mut criteria {
-        let latency = criterion
-            .observed
-            .keys()
-            .any(|name| name.contains(".latency."));
-        let by = if bars.arms.contains(&criterion.arm) {
-            Some("gate_5")
-        } else if latency && bars.latency.contains(&criterion.arm) {
-            Some("gate_6")
-        } else {
-            None
-        };
-        if let Some(gate) = by {
-            let held = std::mem::replace(&mut criterion.verdict, Verdict::Supported);
-            criterion.verdict = held.worst(Verdict::Undetermined(gate.to_owned()));
-        }
-    }
-    criteria
-}
-
 fn explanations(
     experiment: &Experiment,
     arms: &[ArmRuns<'_>],
@@ -496,25 +285,4 @@ fn data_bytes(arms: &[ArmRuns<'_>]) -> Option<f64> {
                 .reduce(|a, b| a + b)
         })
         .reduce(f64::max)
-}
-
-fn notes(run: &Run, context: &JudgeContext) -> Vec<Note> {
-    if !context.notes.is_empty() {
-        return context.notes.clone();
-    }
-    run.notes
-        .iter()
-        .filter_map(|line| serde_json::from_value(line.clone()).ok())
-        .collect()
-}
-
-/// The exit code of `run`, `analyze` and `report`: 130 wins over 3, 3 over 1.
-fn exit_code(ended: &RunEnd, valid: bool, criteria: &[CriterionResult]) -> u8 {
-    let hold = criteria.iter().all(|c| c.verdict.is_supported());
-    match (ended, valid, hold) {
-        (RunEnd::Interrupted, _, _) => 130,
-        (RunEnd::Failed(_) | RunEnd::Unfinished, _, _) | (RunEnd::Complete, false, _) => 3,
-        (RunEnd::Complete, true, false) => 1,
-        (RunEnd::Complete, true, true) => 0,
-    }
 }

@@ -1,6 +1,6 @@
 //! Little's law as an account over a closed loop: the clients' time, all of it, has gone somewhere.
 
-use super::gates::client_seconds;
+use super::load_gates::client_seconds;
 use super::observed::Observed;
 use super::stats::littles as account_of;
 use super::summary::Littles;

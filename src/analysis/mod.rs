@@ -9,10 +9,14 @@
 
 mod actions;
 mod arm;
+mod arm_figures;
+mod beside;
 mod between;
 pub mod calibrate;
 mod claims;
 mod coincidence;
+mod conduct;
+mod counters;
 mod difference;
 mod episodes;
 mod explanations;
@@ -23,7 +27,10 @@ mod judge;
 mod latency;
 mod limits;
 mod littles;
+mod load_gates;
 mod measured;
+mod memory;
+mod moments;
 mod observed;
 mod present;
 pub mod saturation;
@@ -35,6 +42,7 @@ pub mod summary;
 pub mod trend_csv;
 mod verdict;
 
-pub use judge::{JudgeContext, NullRun, judge};
+pub use between::NullRun;
+pub use judge::{JudgeContext, judge};
 pub use summary::Summary;
 pub use verdict::Verdict;

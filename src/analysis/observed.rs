@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use super::episodes::{self, BadTime};
 use super::finding::{self, Judged, Rules};
 use super::measured::Measured;
+use super::memory;
 use super::series::{self, Series};
 use super::stats::{bins, trend};
 use super::summary::TrendFinding;
@@ -60,7 +61,7 @@ impl<'r> Observed<'r> {
         })?;
         let series = series::of(&measured, basis.setup, basis.period_s)
             .into_iter()
-            .map(|series| judge(series, basis))
+            .map(|series| judge(series, &measured, basis))
             .collect();
         let bad = episodes::of(&measured);
         Ok(Self {
@@ -82,7 +83,7 @@ fn bears_trend(name: &str, declared: &Declared) -> bool {
     Figure::parse(&format!("treatment.{name}.trend"), Place::Claim, declared).is_ok()
 }
 
-fn judge(series: Series, basis: &Basis<'_>) -> JudgedSeries {
+fn judge(series: Series, measured: &Measured<'_>, basis: &Basis<'_>) -> JudgedSeries {
     /// A series with more holes than this is not judged.
     const MOST_EMPTY: f64 = 0.05;
     let unjudged = |series, why| JudgedSeries {
@@ -90,8 +91,18 @@ fn judge(series: Series, basis: &Basis<'_>) -> JudgedSeries {
         trend: None,
         not_judged: Some(why),
     };
-    if series.name.contains(".memory.") || !bears_trend(&series.name, basis.declared) {
+    if !bears_trend(&series.name, basis.declared) {
         return unjudged(series, "described");
+    }
+    if memory::is_memory(&series.name) {
+        return match memory::judge(&series, measured, basis.plan, basis.alpha) {
+            Some(trend) => JudgedSeries {
+                series,
+                trend: Some(trend),
+                not_judged: None,
+            },
+            None => unjudged(series, "described"),
+        };
     }
     let n = series.bins.len();
     if n < trend::FEWEST_BINS {

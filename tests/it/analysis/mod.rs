@@ -1,4 +1,5 @@
 //! Judging runs with known truths in them.
 
 mod made;
+mod play;
 mod truths;

@@ -6,7 +6,8 @@ use ceteris::measure::{Counts, FailureClass};
 use ceteris::name::Arm;
 use ceteris::results::read_run;
 
-use super::made::{EXPERIMENT, Made, Play};
+use super::made::{EXPERIMENT, Made};
+use super::play::Play;
 
 fn number(summary: &Summary, name: &str) -> f64 {
     match summary.figures.get(name) {
