@@ -83,12 +83,18 @@ fn execution(
 ) -> (ActionResult, (u64, u64)) {
     let from = event.at_s.max(0.0).floor() as u64;
     let end = measured.trial.seconds.last().map_or(from, |r| r.at_s + 1);
-    // It is over in the first second, not before the action itself ended, in which requests are ok and none fails.
-    let calm_from = ended_s.max(event.at_s).floor() as u64;
-    let calm = rows(measured, from, end)
-        .find(|row| row.at_s >= calm_from && row.counts.ok > 0 && row.counts.failed_total() == 0)
+    let ended = ended_s.max(event.at_s).floor() as u64;
+    // What it disturbs shows in its own seconds or the next one: a kill late in a second fails requests of the next.
+    let disturbed = rows(measured, from, ended.max(from + 1) + 1)
+        .find(|row| row.counts.ok == 0 || row.counts.failed_total() > 0)
         .map(|row| row.at_s);
-    let to = calm.unwrap_or(end).max(from);
+    let to = match disturbed {
+        None => from,
+        // It is over in the first second in which requests are ok and none fails.
+        Some(second) => rows(measured, (second + 1).max(ended), end)
+            .find(|row| row.counts.ok > 0 && row.counts.failed_total() == 0)
+            .map_or(end, |row| row.at_s),
+    };
     let mut failed = [0u64; FailureClass::ALL.len()];
     for row in rows(measured, from, to) {
         for (total, part) in failed.iter_mut().zip(row.counts.failed) {
@@ -111,7 +117,7 @@ fn execution(
         .filter(|(_, count)| *count > 0)
         .map(|(class, count)| (class.to_string(), count))
         .collect();
-    let recovery_ms = first_ok_ms(measured, event.at_s, from, end);
+    let recovery_ms = first_ok_ms(measured, event.at_s, disturbed, end);
     let result = ActionResult {
         name: name.to_owned(),
         pair: measured.trial.pair,
@@ -127,16 +133,18 @@ fn execution(
     (result, (from, to))
 }
 
-/// Until the first ok answer after the start. The rows tell it to a second: when requests went on being answered in the
-/// action's own second it is 0, else the distance to the end of the first second with an ok answer.
-fn first_ok_ms(measured: &Measured<'_>, at_s: f64, from: u64, end: u64) -> Option<f64> {
-    let row = rows(measured, from, end).find(|row| row.counts.ok > 0)?;
-    let undisturbed = row.at_s == from && row.counts.failed_total() == 0;
-    if undisturbed {
+/// Until the first ok answer after the start: 0 when nothing was disturbed, else the distance to the end of the first second
+/// after the disturbed one that has an ok answer. Ok answers of the disturbed second itself may have come before.
+fn first_ok_ms(
+    measured: &Measured<'_>,
+    at_s: f64,
+    disturbed: Option<u64>,
+    end: u64,
+) -> Option<f64> {
+    let Some(second) = disturbed else {
         return Some(0.0);
-    }
-    // Ok answers of the action's own second may have come before it: only a later second shows an answer after it.
-    let after = rows(measured, from + 1, end).find(|row| row.counts.ok > 0)?;
+    };
+    let after = rows(measured, second + 1, end).find(|row| row.counts.ok > 0)?;
     let until = ((after.at_s + 1) as f64).min(measured.seconds);
     Some(((until - at_s) * 1e3).max(0.0))
 }

@@ -10,7 +10,7 @@ use super::arm::ArmRuns;
 use super::figures::{Figures, brief, percent};
 use super::observed::Observed;
 use super::stats::pairs::{self as paired_runs, Paired, one_pair_differs, paired};
-use super::stats::{bins, difference, null};
+use super::stats::{bins, difference, distribution, null, series};
 use super::summary::{Between, PairSummary, Summary};
 use crate::name::{Arm, Arms};
 
@@ -231,18 +231,19 @@ pub(super) fn judge(
     is_null: bool,
     alpha: f64,
 ) -> Option<Between> {
-    let first = pairs.first()?;
     let k = pairs.len();
+    if k == 0 {
+        return None;
+    }
     let last = estimate(pairs, &|p| p.last(), alpha);
     let mean = estimate(pairs, &|p| p.means(), alpha);
     let beyond = |found: &Option<(Vec<f64>, Paired)>, sd: Option<f64>| {
         let (_, estimate) = found.as_ref()?;
         Some(one_pair_differs(estimate.mean_log, sd?))
     };
-    let trend_difference = if k == 1 {
-        trend_difference(first, alpha)
-    } else {
-        None
+    let trend_difference = match pairs {
+        [only] => trend_difference(only, alpha),
+        several => mean_trend_difference(several, alpha),
     };
     let several = mean.as_ref().filter(|_| k > 1).map(|(_, e)| e);
     let own = if is_null { null_study(pairs) } else { None };
@@ -280,6 +281,19 @@ fn trend_difference(pair: &Pair<'_, '_>, alpha: f64) -> Option<[f64; 3]> {
     };
     let found = difference::of_trends(&of(pair.treatment), &of(pair.control), alpha / 2.0)?;
     Some([found.estimate, found.interval.lower, found.interval.upper])
+}
+
+/// The mean of the pairs' differences with its t interval: each pair is one replicate.
+fn mean_trend_difference(pairs: &[Pair<'_, '_>], alpha: f64) -> Option<[f64; 3]> {
+    let each: Option<Vec<f64>> = pairs
+        .iter()
+        .map(|pair| Some(trend_difference(pair, alpha)?[0]))
+        .collect();
+    let each = each?;
+    let k = each.len() as f64;
+    let mean = series::mean(&each);
+    let half = distribution::t_upper(alpha / 2.0, k - 1.0) * (series::variance(&each) / k).sqrt();
+    half.is_finite().then_some([mean, mean - half, mean + half])
 }
 
 fn wording(

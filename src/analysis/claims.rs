@@ -68,7 +68,11 @@ fn one(claim: &Claim, index: usize, evidence: &Evidence<'_>) -> ClaimResult {
         refuse(other, because);
     }
     let mut also_survive = Vec::new();
-    if let Some(name) = &claim.explanation {
+    if let Some(name) = claim
+        .explanation
+        .as_ref()
+        .filter(|_| evidence.bars.run.is_none())
+    {
         for because in causal(claim, name, evidence) {
             refuse(
                 Verdict::Undetermined("causal_conditions".to_owned()),
@@ -272,7 +276,7 @@ fn causal(claim: &Claim, name: &str, evidence: &Evidence<'_>) -> Vec<String> {
         unmet.push("there is no complete pair".to_owned());
         return unmet;
     };
-    if between.pairs == 1 && !between.trends_differ {
+    if !between.trends_differ {
         unmet.push(match between.trend_difference {
             Some([estimate, low, high]) => format!(
                 "the two trends do not differ: {} of the level over the run, 95 % interval {} to {}",

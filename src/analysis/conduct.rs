@@ -23,6 +23,7 @@ pub(super) struct Bars {
     pub(super) between: Option<String>,
 }
 
+/// The run itself, as its manifest and files tell it.
 pub(super) fn facts(experiment: &Experiment, run: &Run, arms: &[ArmRuns<'_>]) -> RunFacts {
     let manifest = &run.manifest;
     let ended = match manifest.outcome.as_deref() {
@@ -133,6 +134,7 @@ fn stopped(trial: &Trial) -> Option<String> {
     })
 }
 
+/// What failed gates bar. Why a run is not valid is told once, in its validity.
 pub(super) fn bars(facts: &RunFacts, validity: &Validity, gates: &[Gate]) -> Bars {
     let failed = |number: u8| {
         gates
@@ -140,10 +142,7 @@ pub(super) fn bars(facts: &RunFacts, validity: &Validity, gates: &[Gate]) -> Bar
             .filter(move |gate| gate.number == number && !gate.verdict.is_supported())
     };
     let run = if !validity.valid {
-        Some(format!(
-            "the run is not valid: {}",
-            validity.reasons.join("; ")
-        ))
+        Some("the run is not valid".to_owned())
     } else if facts.smoke {
         Some("a smoke run is never evidence".to_owned())
     } else {

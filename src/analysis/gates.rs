@@ -11,7 +11,7 @@ use super::setup::planned;
 use super::summary::{Gate, TookEffect};
 use super::verdict::Verdict;
 use crate::experiment::{ArmSetup, Experiment, ServiceKind};
-use crate::measure::{Equality, EqualityItem, EventKind, Phase};
+use crate::measure::{Equality, EqualityItem, Event, EventKind, Phase};
 use crate::name::Arm;
 
 /// Share of the planned samples that must be there.
@@ -225,13 +225,14 @@ fn sampled(
         let m = &run.measured;
         // An arm that ended early is not whole, which is told elsewhere; here its own length counts.
         let seconds = planned_s.map_or(m.seconds, |planned| planned.min(m.seconds));
-        let planned = (seconds / period_s).floor();
         let mut seen = vec![(
             "the host",
             m.trial.seconds.iter().filter(|r| r.host.is_some()).count() as f64,
             m.seconds.floor(),
         )];
         for service in &started {
+            let up_s = seconds - down_s(&m.trial.events, service, seconds);
+            let planned = (up_s / period_s).floor();
             let taken = m
                 .trial
                 .samples
@@ -269,6 +270,24 @@ fn sampled(
         Some((share, detail)) => (passed(share >= SAMPLES), detail),
         None => unseen("the arm is shorter than one sample's period"),
     }
+}
+
+/// Seconds of the measured time in which a service was down: nothing can be read of it then.
+fn down_s(events: &[Event], service: &str, seconds: f64) -> f64 {
+    let (mut total, mut since) = (0.0, None);
+    for event in events {
+        let at_s = event.at_s.clamp(0.0, seconds);
+        match &event.kind {
+            EventKind::ServiceExited { service: name, .. } if name == service => {
+                since.get_or_insert(at_s);
+            }
+            EventKind::ServiceStarted { service: name, .. } if name == service => {
+                total += since.take().map_or(0.0, |from: f64| at_s - from);
+            }
+            _ => {}
+        }
+    }
+    total + since.map_or(0.0, |from| seconds - from)
 }
 
 fn clocks(runs: &ArmRuns<'_>) -> (Verdict, String) {

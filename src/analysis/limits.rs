@@ -125,10 +125,12 @@ fn statistics(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
         .iter()
         .map(|trial| trial.seconds)
         .fold(0.0, f64::max);
-    texts.push(format!(
-        "anything that takes longer than {}: that is how long an arm was observed",
-        seconds(longest)
-    ));
+    if longest > 0.0 {
+        texts.push(format!(
+            "anything that takes longer than {}: that is how long an arm was observed",
+            seconds(longest)
+        ));
+    }
     match &made.experiment.arms.treatment.clients.load {
         Load::Closed { stages, .. } => {
             texts.push(format!(

@@ -30,6 +30,8 @@ pub struct Play {
     pub pruned: u64,
     /// Client-seconds accounted for in a second, of eight.
     pub accounted: f64,
+    /// How far the wall clock has moved away by the end, in seconds.
+    pub wall_offset_s: f64,
     /// Delay before sending in microseconds.
     pub delay_us: f64,
     pub events: Vec<Event>,
@@ -73,6 +75,7 @@ impl Play {
                 Arm::Control => 50,
             },
             accounted: 8.0,
+            wall_offset_s: 0.0001,
             delay_us: 20.0,
             events: Vec::new(),
             finished: true,
@@ -217,7 +220,7 @@ pub fn write(play: &Play, folder: &RunFolder, experiment: &Experiment) {
     for kind in [
         EventKind::Clock {
             monotonic_s: end,
-            wall_s: end + 0.0001,
+            wall_s: end + play.wall_offset_s,
         },
         EventKind::LoadEnd {
             sent: totals.sent,
