@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use super::check::declared;
-use super::{Experiment, Stop};
+use super::{ArmSetup, Body, Experiment, Stop};
 use crate::figure::Declared;
 use crate::name::Arms;
+use crate::template;
 
 /// Parts that can be declared and checked, but not run yet. Whoever builds one removes it here.
-const NOT_BUILT: &[Part] = &[Part::Probe, Part::Micro];
+const NOT_BUILT: &[Part] = &[Part::Probe, Part::Micro, Part::WorkloadEnvironment];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Probe,
     Micro,
+    WorkloadEnvironment,
 }
 
 impl Part {
@@ -22,6 +24,7 @@ impl Part {
         match self {
             Part::Probe => "[probe]",
             Part::Micro => "[[micro]]",
+            Part::WorkloadEnvironment => "{{ env.NAME }} in headers and steps",
         }
     }
 
@@ -29,8 +32,46 @@ impl Part {
         match self {
             Part::Probe => experiment.probe.is_some(),
             Part::Micro => !experiment.micro.is_empty(),
+            Part::WorkloadEnvironment => experiment
+                .arms
+                .iter()
+                .any(|(_, arm)| sent(arm).iter().any(|text| names_environment(text))),
         }
     }
+}
+
+/// Every template of what is sent.
+fn sent(arm: &ArmSetup) -> Vec<String> {
+    let mut texts: Vec<String> = arm.clients.headers.iter().map(|(_, v)| v.clone()).collect();
+    for step in &arm.workload.steps {
+        texts.push(step.path.clone());
+        texts.extend(step.headers.iter().map(|(_, v)| v.clone()));
+        match &step.body {
+            Some(Body::Json(json)) => texts.extend(json_texts(json)),
+            Some(Body::Form(form)) => texts.extend(form.iter().map(|(_, v)| v.clone())),
+            Some(Body::Raw(raw)) => texts.push(raw.clone()),
+            Some(Body::File { .. }) | None => {}
+        }
+    }
+    texts
+}
+
+fn json_texts(json: &serde_json::Value) -> Vec<String> {
+    match json {
+        serde_json::Value::String(text) => vec![text.clone()],
+        serde_json::Value::Array(items) => items.iter().flat_map(json_texts).collect(),
+        serde_json::Value::Object(entries) => entries.values().flat_map(json_texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn names_environment(text: &str) -> bool {
+    template::is_template(text)
+        && template::names(text).is_ok_and(|names| {
+            names
+                .iter()
+                .any(|name| name == "env" || name.starts_with("env."))
+        })
 }
 
 impl Experiment {

@@ -144,6 +144,54 @@ fn a_variable_of_the_environment_is_looked_at_only_when_asked() {
 }
 
 #[test]
+fn a_host_from_the_environment_is_judged_when_it_is_known() {
+    let text = fs::read_to_string(root().join("experiments/quickstart.toml"))
+        .unwrap()
+        .replace(
+            "[clients]\ntarget  = \"app\"",
+            "[deployment.there.external]\nurl = \"http://{{ env.HOST }}:80\"\n\n[clients]\ntarget  = \"there\"",
+        );
+    let with = |host: &str| {
+        let lookup = |_: &str| Some(host.to_owned());
+        let options = LoadOptions {
+            folder: Some(root()),
+            env: Some(&lookup),
+        };
+        check_bytes(Path::new("x.toml"), text.as_bytes(), &options)
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(
+        check("x.toml", text.as_bytes())
+            .map(|_| ())
+            .map_err(|e| e.to_string()),
+        Ok(())
+    );
+    assert_eq!(with("127.0.0.1"), Ok(()));
+    assert!(
+        with("example.com")
+            .unwrap_err()
+            .contains("not this machine")
+    );
+}
+
+#[test]
+fn what_cannot_be_run_yet_is_named() {
+    let text = fs::read_to_string(root().join("experiments/quickstart.toml")).unwrap();
+    let quickstart = check("x.toml", text.as_bytes()).unwrap().experiment;
+    assert_eq!(quickstart.not_built(), Vec::<String>::new());
+    let text = text.replace(
+        "closed  = 8",
+        "closed = 8\nheaders = { X-Key = \"{{ env.K }}\" }",
+    );
+    let named = check("x.toml", text.as_bytes())
+        .unwrap()
+        .experiment
+        .not_built();
+    assert_eq!(named, ["{{ env.NAME }} in headers and steps"]);
+}
+
+#[test]
 fn arms_differ_in_the_variable_and_nothing_else() {
     let checked = load(&root().join("experiments/quickstart.toml"), &options()).unwrap();
     let mut arms = checked.experiment.arms.clone();

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use minijinja::Value;
+
 use super::Checker;
 use crate::experiment::document::Node;
+use crate::template;
 
 pub(super) fn regular_expression(node: &Node, key: &str, checker: &mut Checker<'_>) {
     let Some(text) = node.text() else {
@@ -146,12 +149,23 @@ pub(super) fn unique(node: Option<&Node>, key: &str, checker: &mut Checker<'_>) 
     }
 }
 
-/// Another machine needs `clients.allow_remote`.
+/// Another machine needs `clients.allow_remote`. A host that stands in the caller's environment is known only when that may be
+/// looked at.
 pub(super) fn remote(url: &Node, name: &str, allow_remote: bool, checker: &mut Checker<'_>) {
-    let Some(text) = url.text().filter(|t| !crate::template::is_template(t)) else {
+    let Some(text) = url.text() else {
         return;
     };
-    let Some(host) = host(text) else {
+    let filled = checker.env.and_then(|lookup| {
+        let variable = |path: &str| lookup(path.strip_prefix("env.")?).map(Value::from);
+        template::render(&template::environment(), text, variable).ok()
+    });
+    let known = filled.as_deref().unwrap_or(text);
+    let host = match host(known) {
+        Some(host) if template::is_template(&host) => return,
+        None if template::is_template(known) => return,
+        host => host,
+    };
+    let Some(host) = host else {
         checker.error(
             url.span.clone(),
             format!("`{name}.url`: \"{text}\" is not a URL"),
@@ -196,4 +210,30 @@ fn is_loopback(host: &str) -> bool {
         || host
             .parse::<std::net::IpAddr>()
             .is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found_and_loopback_is_known_without_a_name_server() {
+        for (url, local) in [
+            ("http://127.0.0.1:80/x", true),
+            ("http://[::1]:80", true),
+            ("http://localhost", true),
+            ("postgres:///shop", true),
+            ("postgres://u:{{ env.P }}@127.0.0.1/x", true),
+            ("http://0.0.0.0", false),
+            ("http://localhost.example.com", false),
+            ("http://127.0.0.1@example.com/", false),
+            ("http://example.com/{{ env.X }}", false),
+            ("http://[2001:db8::1]/", false),
+        ] {
+            assert_eq!(host(url).map(|h| is_loopback(&h)), Some(local), "{url}");
+        }
+        assert_eq!(host("localhost:80"), None);
+        assert_eq!(host("http:///x"), None);
+        assert!(host("http://{{ env.HOST }}:80").is_some_and(|h| template::is_template(&h)));
+    }
 }
