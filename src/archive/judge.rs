@@ -51,7 +51,11 @@ fn notes(lines: &[serde_json::Value]) -> Result<Vec<Note>> {
 
 /// The experiment as the run's folder keeps it. What it names outside the folder need not exist any more.
 fn kept_experiment(folder: &RunFolder) -> Result<Experiment> {
-    match experiment::load(&folder.experiment(), &LoadOptions::default()) {
+    let options = LoadOptions {
+        kept: true,
+        ..LoadOptions::default()
+    };
+    match experiment::load(&folder.experiment(), &options) {
         Ok(checked) => Ok(checked.experiment),
         Err(LoadError::Unreadable(error)) => Err(error),
         Err(LoadError::Faulty(faults)) => bail!(

@@ -16,7 +16,13 @@ use crate::name::Arm;
 
 /// Loads a file; prints its faults or doubts to standard error. `None` when it has faults.
 pub(super) fn load(file: &Path, env: Option<Lookup<'_>>) -> Option<Checked> {
-    match experiment::load(file, &LoadOptions { folder: None, env }) {
+    match experiment::load(
+        file,
+        &LoadOptions {
+            env,
+            ..LoadOptions::default()
+        },
+    ) {
         Ok(checked) => {
             let doubts = checked.render_warnings();
             if !doubts.is_empty() {

@@ -23,6 +23,8 @@ pub struct LoadOptions<'l> {
     pub folder: Option<PathBuf>,
     /// The caller's environment. Given, a variable that a template names must be set; absent, only syntax is checked.
     pub env: Option<Lookup<'l>>,
+    /// The file is the copy in a run's folder: what it names beside itself need not be there any more.
+    pub kept: bool,
 }
 
 /// An experiment without faults.
@@ -221,6 +223,7 @@ fn check_root(
             text: &source.text,
             folder: &folder,
             env: options.env,
+            kept: options.kept,
             problems: Vec::new(),
         };
         let parts = check::document(document, &mut checker);

@@ -18,7 +18,7 @@ fn root() -> PathBuf {
 fn options() -> LoadOptions<'static> {
     LoadOptions {
         folder: Some(root()),
-        env: None,
+        ..LoadOptions::default()
     }
 }
 
@@ -120,6 +120,24 @@ fn files_that_no_editor_wrote_are_refused() {
 }
 
 #[test]
+fn the_copy_in_a_runs_folder_needs_nothing_beside_itself() {
+    let path = root().join("experiments/quickstart.toml");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let with = |kept: bool| {
+        let options = LoadOptions {
+            folder: Some(elsewhere.path().to_owned()),
+            env: None,
+            kept,
+        };
+        load(&path, &options)
+    };
+    assert!(with(false).is_err());
+    let kept = with(true).unwrap().experiment;
+    let fresh = load(&path, &options()).unwrap().experiment;
+    assert_eq!(kept.arms, fresh.arms);
+}
+
+#[test]
 fn a_variable_of_the_environment_is_looked_at_only_when_asked() {
     let text = fs::read_to_string(root().join("experiments/quickstart.toml")).unwrap();
     let text = text.replace("{{ db.url }}/invoicing", "{{ env.MY_URL }}");
@@ -134,6 +152,7 @@ fn a_variable_of_the_environment_is_looked_at_only_when_asked() {
         let options = LoadOptions {
             folder: Some(root()),
             env: Some(&lookup),
+            kept: false,
         };
         check_bytes(path, text.as_bytes(), &options)
             .map(|_| ())
@@ -156,6 +175,7 @@ fn a_host_from_the_environment_is_judged_when_it_is_known() {
         let options = LoadOptions {
             folder: Some(root()),
             env: Some(&lookup),
+            kept: false,
         };
         check_bytes(Path::new("x.toml"), text.as_bytes(), &options)
             .map(|_| ())

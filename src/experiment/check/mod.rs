@@ -34,6 +34,9 @@ use names::figure_name;
 /// Looks up a variable of the caller's environment.
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
 
+/// Largest file that an experiment may name, in bytes: a body is held in memory.
+const LARGEST_FILE: u64 = 64 << 20;
+
 /// What every check needs.
 pub(super) struct Checker<'c> {
     /// The file's text.
@@ -42,6 +45,8 @@ pub(super) struct Checker<'c> {
     pub folder: &'c Path,
     /// The caller's environment; absent when only the syntax of `{{ env.NAME }}` is to be checked.
     pub env: Option<Lookup<'c>>,
+    /// Files that are named need not be there.
+    pub kept: bool,
     pub problems: Vec<Problem>,
 }
 
@@ -91,11 +96,36 @@ impl Checker<'_> {
         }
     }
 
+    /// The bytes of a file that [`Checker::file`] found; none of one that it told to be wrong.
+    pub fn contents(&mut self, written: &Path, node: &Node, key: &str) -> Vec<u8> {
+        let path = self.folder.join(written);
+        let sound = std::fs::metadata(&path).is_ok_and(|f| f.is_file() && f.len() <= LARGEST_FILE);
+        if self.kept || !sound {
+            return Vec::new();
+        }
+        std::fs::read(&path).unwrap_or_else(|error| {
+            self.error(
+                node.span.clone(),
+                format!("`{key}`: {} can't be read: {error}", written.display()),
+                "make it readable for the user who runs ceteris",
+            );
+            Vec::new()
+        })
+    }
+
     /// A path that the file names, which must be a readable file.
     pub fn file(&mut self, node: &Node, key: &str) -> PathBuf {
         let written = PathBuf::from(node.text().unwrap_or_default());
+        if self.kept {
+            return written;
+        }
         let path = self.folder.join(&written);
         match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() && found.len() > LARGEST_FILE => self.error(
+                node.span.clone(),
+                format!("`{key}`: {} is larger than 64 MiB", written.display()),
+                "name a smaller file",
+            ),
             Ok(found) if found.is_file() => {}
             Ok(_) => self.error(
                 node.span.clone(),

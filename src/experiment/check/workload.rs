@@ -248,8 +248,7 @@ fn body(
         }
         _ => {
             let path = checker.file(node, &key);
-            // A file that can't be read was told above.
-            let bytes = std::fs::read(checker.folder.join(&path)).unwrap_or_default();
+            let bytes = checker.contents(&path, node, &key);
             Some(Body::File { path, bytes })
         }
     }

@@ -102,6 +102,7 @@ pub fn experiment(text: &str) -> Experiment {
     let options = LoadOptions {
         folder: Some(PathBuf::from(env!("CARGO_MANIFEST_DIR"))),
         env: None,
+        kept: false,
     };
     match check_bytes(Path::new("made.toml"), text.as_bytes(), &options) {
         Ok(checked) => checked.experiment,
