@@ -51,7 +51,7 @@ fn play(base: &Path) {
 }
 
 /// Cycles of the test below; a longer run sets more.
-const CYCLES: &str = "CETERIS_TEST_KILL_CYCLES";
+const CYCLES: &str = "CETERIS_KILLED_RUNNERS";
 
 /// One PostgreSQL, one application, one proxy, started and stopped again and again until somebody kills this process.
 fn play_on(base: &Path) {
