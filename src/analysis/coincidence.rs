@@ -96,7 +96,7 @@ pub(super) struct Surroundings<'r> {
 }
 
 impl<'r> Surroundings<'r> {
-    /// `inside` tells whether a second belongs to an episode: what is usual is taken from the others.
+    /// `inside` tells whether a second belongs to an episode or its neighbourhood: what is usual is taken from the others.
     pub(super) fn of(measured: &Measured<'r>, inside: impl Fn(u64) -> bool) -> Self {
         let trial = measured.trial;
         let outside: Vec<&SecondRow> = trial

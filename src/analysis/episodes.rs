@@ -67,9 +67,12 @@ pub(super) fn of(measured: &Measured<'_>) -> BadTime {
         }
     }
     let inside: u64 = spans.iter().map(|s| s.to - s.from).sum();
+    // What disturbs begins before a second is bad and ends after it, so the neighbours are no measure of what is usual.
     let surroundings = Surroundings::of(measured, |second| {
-        let i = spans.partition_point(|span| span.to <= second);
-        spans.get(i).is_some_and(|span| span.from <= second)
+        let i = spans.partition_point(|span| span.to + JOINED_BELOW_S <= second);
+        spans
+            .get(i)
+            .is_some_and(|span| span.from <= second + JOINED_BELOW_S)
     });
     let episodes: Vec<Episode> = spans
         .iter()
