@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 
 use super::exit::Exit;
+use super::judge::judge_and_render;
 use super::output::{print, tell};
 use crate::archive::{self, Redaction};
 use crate::quantity;
-use crate::report::TemplateSource;
+use crate::report::{Format, TemplateSource};
 use crate::results::RunFolder;
 
 /// Lists every run, oldest first.
@@ -60,7 +61,9 @@ pub(super) fn note(run: &Path, at: Option<&str>, text: &str) -> Result<Exit> {
         super::output::complain(&error);
         return Ok(Exit::Wrong);
     }
-    print("the remark is kept; `ceteris report` prints it\n")?;
+    // Summary, report and checksums follow the remark, or the run would no longer verify.
+    judge_and_render(&folder, &[Format::Md, Format::Html], None)?;
+    print("the remark is kept and printed in the report\n")?;
     Ok(Exit::Fine)
 }
 

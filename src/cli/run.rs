@@ -16,7 +16,8 @@ use super::progress::Display;
 use crate::experiment::render_check;
 use crate::quantity;
 use crate::report::Format;
-use crate::run::{Cancel, Finished, Options, Outcome, execute};
+use crate::results::RunFolder;
+use crate::run::{Cancel, Finished, Options, Outcome, Progress, execute, stopped_at_once};
 
 /// Runs, judges, renders.
 ///
@@ -79,9 +80,15 @@ fn supervised(experiment: &crate::experiment::Experiment, options: &Options) -> 
         .build()
         .context("starting the runtime")?;
     let mut display = Display::new();
+    let mut folder = None;
     let result = runtime.block_on(async {
         let (sender, cancel) = watch::channel(Cancel::No);
-        let mut show = |progress| display.show(progress);
+        let mut show = |progress| {
+            if let Progress::RunStarted { folder: path, .. } = &progress {
+                folder = Some(path.clone());
+            }
+            display.show(progress);
+        };
         let run = execute(experiment, options, cancel, &mut show);
         tokio::pin!(run);
         let mut signals = Signals::new()?;
@@ -103,6 +110,11 @@ fn supervised(experiment: &crate::experiment::Experiment, options: &Options) -> 
     display.end();
     // A reading that hangs in the kernel must not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(5));
+    if let (Err(error), Some(folder)) = (&result, folder)
+        && error.is::<StoppedNow>()
+    {
+        stopped_at_once(&RunFolder::open(&folder)?)?;
+    }
     result
 }
 

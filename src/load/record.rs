@@ -109,9 +109,10 @@ impl Recorder {
         self.end
     }
 
-    /// Hands on every second that is over at `now`.
+    /// Hands on every second that is over at `now`; the one that ends with the phase stays open for what is booked at the
+    /// end, or a phase of three seconds would have a fourth that holds nothing but its cut requests.
     pub(super) fn roll(&mut self, now: Instant) {
-        while now >= self.closes && !self.ended {
+        while now >= self.closes && !self.ended && self.end.is_none_or(|end| self.closes < end) {
             self.close_second();
         }
     }

@@ -28,6 +28,9 @@ use crate::sample::{Observation, Sampler};
 /// A second below this share of the recent mean is told to the sampler as a slow one; the judge decides later by the
 /// arm's own median.
 const SLOW_SHARE: f64 = 0.5;
+/// Lines of a dead service's log in a message, and characters of each.
+const LAST_LINES: usize = 3;
+const LAST_LINE_CHARACTERS: usize = 120;
 /// Seconds that the recent mean looks back.
 const RECENT: usize = 30;
 
@@ -398,10 +401,15 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The last lines of a log as a part of a message.
+/// The last lines of a log as a part of a message that is short enough to be printed whole; the event keeps more of them.
 fn last_lines(lines: &[String]) -> String {
-    if lines.is_empty() {
+    let from = lines.len().saturating_sub(LAST_LINES);
+    let last: Vec<String> = lines[from..]
+        .iter()
+        .map(|line| line.chars().take(LAST_LINE_CHARACTERS).collect())
+        .collect();
+    if last.is_empty() {
         return String::new();
     }
-    format!("; the last lines of its log:\n    {}", lines.join("\n    "))
+    format!("; the last lines of its log:\n    {}", last.join("\n    "))
 }

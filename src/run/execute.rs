@@ -120,6 +120,17 @@ pub async fn execute(
     Ok(Finished { folder, outcome })
 }
 
+/// Notes that the user stopped a run at once: it was dropped and could not do so itself.
+///
+/// # Errors
+/// When the manifest can't be read or written.
+pub fn stopped_at_once(folder: &RunFolder) -> Result<()> {
+    let mut manifest = Manifest::read(&folder.manifest())?;
+    manifest.ended = Some(format!("{:.3}", Timestamp::now()));
+    manifest.outcome = Some("interrupted".to_owned());
+    manifest.write(folder)
+}
+
 /// Planned seconds of a whole run: warm-up, measured time and rest; starts and stops are not foreseen.
 fn planned_seconds(experiment: &Experiment, trials: &[Trial]) -> Option<f64> {
     let schedule = &experiment.schedule;

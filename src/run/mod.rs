@@ -13,7 +13,7 @@ mod timeline;
 mod trial;
 mod watch;
 
-pub use execute::{Cancel, Finished, Options, Outcome, ReadEnv, execute};
+pub use execute::{Cancel, Finished, Options, Outcome, ReadEnv, execute, stopped_at_once};
 pub use machine::{git_state, machine};
 pub use plan::{Trial, plan};
 pub use progress::{Progress, Pulse};

@@ -1,0 +1,7 @@
+//! Whole runs of the real program: what it writes, how it stops, what it refuses, and that nothing is left behind.
+
+mod ordinary;
+mod refused;
+pub mod site;
+mod stopped;
+mod whole;
