@@ -215,7 +215,13 @@ impl Scene<'_> {
             what: "preparing: building and finding programs, making the data that both arms start from".to_owned(),
         });
         let token = self.folder.id();
-        let scratch = deploy::Scratch::create(&std::env::temp_dir(), &token)?;
+        let base = std::env::temp_dir();
+        // What a run left that was killed together with its supervisor would disturb this one.
+        let swept = deploy::sweep(&base)?;
+        if !swept.is_empty() {
+            tracing::info!(?swept, "removed what killed runs had left");
+        }
+        let scratch = deploy::Scratch::create(&base, &token)?;
         let prepared =
             match deploy::prepare(&self.experiment.arms, self.context(scratch.path())).await {
                 Ok(prepared) => prepared,
