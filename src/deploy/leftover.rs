@@ -33,11 +33,15 @@ impl Scratch {
         let root = base.join(format!("{PREFIX}{token}"));
         std::fs::create_dir_all(base)
             .with_context(|| format!("creating the folder {}", base.display()))?;
-        std::fs::create_dir(&root)
-            .with_context(|| format!("creating the scratch folder {}", root.display()))?;
-        let lock = root.join(LOCK);
+        // Locked before it bears the name that a sweep looks for: another run's start must never take it for a dead one.
+        let unnamed = base.join(format!(".new-{PREFIX}{token}"));
+        std::fs::create_dir(&unnamed)
+            .with_context(|| format!("creating the scratch folder {}", unnamed.display()))?;
+        let lock = unnamed.join(LOCK);
         File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
-        let held = hold(&root)?;
+        let held = hold(&unnamed)?;
+        std::fs::rename(&unnamed, &root)
+            .with_context(|| format!("naming the scratch folder {}", root.display()))?;
         Ok(Self { root, _lock: held })
     }
 
