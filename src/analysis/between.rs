@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::arm::ArmRuns;
 use super::figures::{Figures, brief, percent};
 use super::observed::Observed;
-use super::stats::pairs::{self as paired_runs, Paired, one_pair_differs, paired};
+use super::stats::pairs::{self as paired_runs, Paired, one_pair_differs};
 use super::stats::{bins, difference, distribution, null, series};
 use super::summary::{Between, PairSummary, Summary};
 use crate::name::{Arm, Arms};
@@ -209,8 +209,7 @@ fn estimate(pairs: &[Pair<'_, '_>], rates: &Rates, alpha: f64) -> Option<(Vec<f6
             });
         }
     }
-    let (replicates, _) = paired_runs::replicates(&runs).ok()?;
-    let estimate = paired(&replicates, alpha / 2.0).ok()?;
+    let estimate = paired_runs::of_runs(&runs, alpha / 2.0).ok()?;
     let logs = paired_runs::adjacent_pairs(&runs).ok()?;
     Some((logs, estimate))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::exit::Exit;
 use super::output::{complain, print, tell};
-use crate::analysis::stats::pairs::required_pairs;
+use crate::analysis::stats::pairs::{pair_sd, required_pairs};
 use crate::deploy;
 use crate::experiment::{
     self, CheckReport, Checked, Experiment, LoadError, LoadOptions, Lookup, render_check,
@@ -114,7 +114,7 @@ pub(super) fn look_up(report: &mut CheckReport, experiment: &Experiment) -> Resu
 /// Pairs for 80 % power to see a difference of the margin's size at the declared spread between runs.
 fn pairs_needed(report: &CheckReport) -> Option<u32> {
     let effect = -(1.0 - report.margin?).ln();
-    let needed = required_pairs(effect, report.run_sd?, 0.8, 0.025)?;
+    let needed = required_pairs(effect, pair_sd(report.run_sd?), 0.8, 0.025)?;
     u32::try_from(needed.pairs).ok()
 }
 

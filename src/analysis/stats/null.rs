@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use statrs::function::beta::beta_reg;
 
 use super::distribution::chi_square_quantile;
-use super::pairs::{FEWEST_NULL_RUNS, one_pair_threshold, smallest_effect};
+use super::pairs::{FEWEST_NULL_RUNS, one_pair_threshold, pair_sd, smallest_effect};
 use super::series::{Interval, variance};
 
 /// Run-to-run standard deviation of a log figure.
@@ -88,12 +88,11 @@ pub struct NullStudy {
 /// As [`RunSd::of_pairs`].
 pub fn study(log_ratios: &[f64]) -> Result<NullStudy> {
     let run_sd = RunSd::of_pairs(log_ratios)?;
-    let pair_sd = std::f64::consts::SQRT_2 * run_sd.upper;
     Ok(NullStudy {
         pairs: log_ratios.len(),
         run_sd,
         smallest_effect_one_pair: one_pair_threshold(run_sd.upper).exp_m1(),
-        smallest_effect_pairs: smallest_effect(pair_sd, log_ratios.len(), 0.8, 0.025)
+        smallest_effect_pairs: smallest_effect(pair_sd(run_sd.upper), log_ratios.len(), 0.8, 0.025)
             .map(f64::exp_m1),
         signs: SignBalance::of(log_ratios),
     })

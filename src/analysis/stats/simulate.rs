@@ -40,6 +40,8 @@ pub const SAW_TOOTH_PERIOD: usize = 17;
 /// A source of simulated values.
 pub struct Simulation {
     random: ChaCha12Rng,
+    /// The second normal draw of a pair, not yet given out.
+    spare: Option<f64>,
 }
 
 impl Simulation {
@@ -47,7 +49,10 @@ impl Simulation {
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         random.set_stream(stream);
-        Self { random }
+        Self {
+            random,
+            spare: None,
+        }
     }
 
     /// A uniform draw in [0, 1).
@@ -57,8 +62,13 @@ impl Simulation {
 
     /// A standard normal draw (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        let (sine, cosine) = (std::f64::consts::TAU * self.uniform()).sin_cos();
+        self.spare = Some(radius * sine);
+        radius * cosine
     }
 
     /// `n` bins around a level of 1,000 that drifts, under noise with standard deviation `sd` as a share of the level.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use order::{
     Arm, DriftModel, Run, adjacent_pairs, drift_model, order_effect, quartets, replicates, sequence,
 };
-pub use power::{Required, power, required_pairs, smallest_effect};
+pub use power::{Required, pair_sd, power, required_pairs, smallest_effect};
 
 use super::distribution::{t_two_sided, t_upper};
 use super::series::{Interval, mean, variance};
@@ -56,14 +56,16 @@ pub fn log_ratios(control: &[f64], treatment: &[f64]) -> Result<Vec<f64>> {
 /// The paired estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Paired {
-    /// Number of log ratios: pairs, or quartet contrasts.
+    /// Number of pairs.
     pub k: usize,
+    /// Whether the interval is that of quartet contrasts, half as many as pairs; else that of the pairs.
+    pub by_quartets: bool,
     pub mean_log: f64,
-    /// Standard deviation of the log ratios; absent for one.
+    /// Standard deviation of the log ratios (of the contrasts, by quartets); absent for one.
     pub sd_log: Option<f64>,
     /// exp of the mean: 1.08 is "8 % more in the control".
     pub ratio: f64,
-    /// t interval with k − 1 degrees of freedom; absent for one pair.
+    /// t interval, one degree of freedom less than log ratios; absent for one pair.
     pub ratio_interval: Option<Interval>,
     /// The same on logarithms.
     pub log_interval: Option<Interval>,
@@ -98,6 +100,7 @@ pub fn paired(d: &[f64], tail: f64) -> Result<Paired> {
     let mean_log = mean(d);
     let mut result = Paired {
         k,
+        by_quartets: false,
         mean_log,
         sd_log: None,
         ratio: mean_log.exp(),
@@ -106,7 +109,7 @@ pub fn paired(d: &[f64], tail: f64) -> Result<Paired> {
         t: None,
         p_t: None,
         sign_flip_p: sign_flip_p(d),
-        same_direction: d.iter().filter(|v| **v * mean_log > 0.0).count(),
+        same_direction: same_direction(d, mean_log),
         enough_for_claim: k >= FEWEST_FOR_CLAIM,
     };
     if k >= 2 {
@@ -136,6 +139,35 @@ pub fn paired(d: &[f64], tail: f64) -> Result<Paired> {
         }
     }
     Ok(result)
+}
+
+/// The estimate of runs in their order: the interval is that of quartet contrasts from three balanced quartets on, else
+/// that of adjacent pairs; signs are always those of the pairs.
+///
+/// # Errors
+/// No runs, runs that do not form pairs, or a log figure that is not finite.
+pub fn of_runs(runs: &[Run], tail: f64) -> Result<Paired> {
+    let pairs = adjacent_pairs(runs)?;
+    let by_pairs = paired(&pairs, tail)?;
+    let (contrasts, by_quartets) = replicates(runs)?;
+    if !by_quartets {
+        return Ok(by_pairs);
+    }
+    Ok(Paired {
+        k: by_pairs.k,
+        by_quartets,
+        sign_flip_p: by_pairs.sign_flip_p,
+        same_direction: by_pairs.same_direction,
+        enough_for_claim: by_pairs.enough_for_claim,
+        ..paired(&contrasts, tail)?
+    })
+}
+
+/// How many have the sign of `of`.
+fn same_direction(d: &[f64], of: f64) -> usize {
+    d.iter()
+        .filter(|v| (**v > 0.0 && of > 0.0) || (**v < 0.0 && of < 0.0))
+        .count()
 }
 
 /// Exact two-sided p of the mean under random signs: the share of all 2^k sign patterns whose sum is at least as far from
@@ -231,6 +263,38 @@ mod tests {
                 .unwrap()
                 .excludes_one()
         );
+    }
+
+    #[test]
+    fn six_pairs_in_quartets_are_six_pairs_and_three_contrasts() {
+        let order = sequence(6, Arm::Treatment);
+        let runs: Vec<Run> = order
+            .into_iter()
+            .enumerate()
+            .map(|(slot, arm)| {
+                let effect = if arm == Arm::Control { 0.1 } else { 0.0 };
+                Run {
+                    arm,
+                    log: effect + 0.01 * slot as f64 + 0.001 * (slot % 3) as f64,
+                }
+            })
+            .collect();
+        let found = of_runs(&runs, 0.025).unwrap();
+        assert_eq!(
+            (found.k, found.by_quartets, found.same_direction),
+            (6, true, 6)
+        );
+        assert_eq!(found.sign_flip_p, Some(2.0 / 64.0));
+        assert!(found.enough_for_claim && found.excludes_one());
+        let half = found.log_interval.unwrap().width() / 2.0;
+        let se = found.sd_log.unwrap() / 3f64.sqrt();
+        assert!(
+            (half / se - t_upper(0.025, 2.0)).abs() < 1e-9,
+            "two degrees of freedom"
+        );
+        let four = of_runs(&runs[..8], 0.025).unwrap();
+        assert_eq!((four.k, four.by_quartets), (4, false));
+        assert!(of_runs(&[], 0.025).is_err() && of_runs(&runs[..3], 0.025).is_err());
     }
 
     #[test]

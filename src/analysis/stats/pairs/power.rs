@@ -63,6 +63,11 @@ fn beyond(t: f64, df: f64, noncentrality: f64) -> f64 {
         .sum()
 }
 
+/// The standard deviation of a pair's log ratio when that of one run's log figure is `run_sd`.
+pub fn pair_sd(run_sd: f64) -> f64 {
+    std::f64::consts::SQRT_2 * run_sd
+}
+
 /// The fewest pairs with which a log ratio of `effect` is found with probability `wanted`. `None` for no effect or more
 /// than 100,000 pairs.
 pub fn required_pairs(effect: f64, sd: f64, wanted: f64, tail: f64) -> Option<Required> {

@@ -68,7 +68,7 @@ pub(super) fn decide(y: &[f64], options: &Options) -> Trend {
 
 impl Trend {
     /// Sets word, reason and rule from the figures; `slow_noise` turns `flat` into `unclear`.
-    fn decide_word(&mut self, slow_noise: bool) {
+    pub(super) fn decide_word(&mut self, slow_noise: bool) {
         let margin = self.margin;
         let falls = self.first_rule(
             |f| f.direction_interval.upper < -margin,

@@ -287,6 +287,28 @@ fn each_rule_can_decide_alone() {
 }
 
 #[test]
+fn rules_that_point_in_opposite_directions_decide_nothing() {
+    let mut trend = unsearched(&steady(300, 10.0), 0.2);
+    let beyond = |figures: Option<RuleFigures>, lower: f64, upper: f64| {
+        figures.map(|f| RuleFigures {
+            direction_interval: Interval {
+                lower,
+                upper,
+                level: 0.95,
+            },
+            ..f
+        })
+    };
+    trend.linear = beyond(trend.linear, -0.5, -0.4);
+    trend.ends = beyond(trend.ends, 0.4, 0.5);
+    trend.decide_word(false);
+    assert_eq!(
+        (trend.word, trend.reason),
+        (Word::Unclear, Reason::Contradiction)
+    );
+}
+
+#[test]
 fn sharing_the_error_rate_widens_both_intervals() {
     let y = Simulation::new(9, 0).series(200, 0.05, Noise::Ar1 { phi: 0.3 }, Drift::None);
     let alone = unsearched(&y, 0.2);
