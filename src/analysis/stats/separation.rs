@@ -80,6 +80,25 @@ mod tests {
     }
 
     #[test]
+    fn the_same_holds_for_the_last_third_and_for_a_rise() {
+        let falling: Vec<f64> = (0..90).map(|t| if t < 45 { 100.0 } else { 70.0 }).collect();
+        let rising: Vec<f64> = (0..90)
+            .map(|t| if t < 45 { 100.0 } else { 140.0 })
+            .collect();
+        for (outliers, separated) in [(2, true), (5, false)] {
+            let mut y = falling.clone();
+            y[90 - outliers..].fill(95.0);
+            assert_eq!(Separation::of(&y).unwrap().below(0.20), separated);
+            let mut y = rising.clone();
+            y[90 - outliers..].fill(105.0);
+            assert_eq!(Separation::of(&y).unwrap().above(0.20), separated);
+            let mut y = rising.clone();
+            y[..outliers].fill(135.0);
+            assert_eq!(Separation::of(&y).unwrap().above(0.20), separated);
+        }
+    }
+
+    #[test]
     fn nothing_is_relative_to_zero() {
         let ends = Separation::of(&[0.0, 0.0, 0.0, 1.0, 1.0, 1.0]).unwrap();
         assert!(!ends.above(0.2) && !ends.below(0.2));

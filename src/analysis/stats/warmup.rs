@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn sixty_bins_stay() {
         let y = warming(200, 20);
-        assert_eq!(search(&y[..85]), WarmUp::Cut { bins: 20 });
+        assert_eq!(search(&y[..80]), WarmUp::Cut { bins: 20 });
         assert_eq!(search(&y[..79]), WarmUp::NotCutFew { bins: 20 });
     }
 

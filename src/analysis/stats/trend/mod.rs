@@ -6,6 +6,8 @@
 
 mod decide;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use anyhow::{Result, ensure};
