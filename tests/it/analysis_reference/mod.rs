@@ -322,15 +322,22 @@ fn mser_cuts_the_reference_warm_up() {
 
 #[test]
 fn a_warm_up_is_judged_with_and_without() {
-    // Both are unclear: without the cut for its width, with it since 125 bins are few under slow noise.
+    // Without the cut it is unclear for its width; with it flat, or at 2 % too near to the margin under slow noise.
     let y = series("s5_warmup_then_flat");
-    let trend = judge(&y, &Options::with_margin(0.1)).unwrap();
-    assert_eq!(trend.warm_up, WarmUp::Cut { bins: 75 });
-    assert_eq!(trend.word_without_cut, Some(Word::Unclear));
-    assert_eq!(
-        (trend.word, trend.reason, trend.n),
-        (Word::Unclear, Reason::Few, 125)
-    );
+    for (margin, reason) in [(0.1, Reason::WarmUpSensitive), (0.02, Reason::Few)] {
+        let trend = judge(&y, &Options::with_margin(margin)).unwrap();
+        assert_eq!(trend.warm_up, WarmUp::Cut { bins: 75 });
+        assert_eq!(trend.word_without_cut, Some(Word::Unclear));
+        assert_eq!(
+            (trend.word, trend.reason, trend.n),
+            (Word::Unclear, reason, 125)
+        );
+    }
+    let options = Options {
+        search_warm_up: false,
+        ..Options::with_margin(0.1)
+    };
+    assert_eq!(judge(&y[75..], &options).unwrap().word, Word::Flat);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::super::separation::Separation;
 use super::super::warmup::WarmUp;
 use super::{
     Direction, FEW_UNDER_SLOW_NOISE, FEWEST_BINS, FEWEST_FOR_DIRECTION, Options, Reason, Rule,
-    RuleFigures, SLOW_NOISE_WIDENING, Trend, Word,
+    RuleFigures, SLOW_NOISE_ALLOWANCE, SLOW_NOISE_WIDENING, Trend, Word,
 };
 
 /// The three rules on one series, in its own (normalised) units.
@@ -67,7 +67,7 @@ pub(super) fn decide(y: &[f64], options: &Options) -> Trend {
 }
 
 impl Trend {
-    /// Sets word, reason and rule from the figures; `slow_noise` turns `flat` into `unclear`.
+    /// Sets word, reason and rule from the figures; under `slow_noise` the intervals must leave room for `flat`.
     pub(super) fn decide_word(&mut self, slow_noise: bool) {
         let margin = self.margin;
         let falls = self.first_rule(
@@ -75,15 +75,21 @@ impl Trend {
             |s| s.below(margin),
         );
         let rises = self.first_rule(|f| f.direction_interval.lower > margin, |s| s.above(margin));
-        let inside =
-            |f: RuleFigures| f.flat_interval.lower > -margin && f.flat_interval.upper < margin;
-        let flat = self.linear.is_some_and(inside) && self.ends.is_some_and(inside);
+        let inside = |widened: f64| {
+            let within = |f: RuleFigures| {
+                let bound = |end: f64| f.change + widened * (end - f.change);
+                bound(f.flat_interval.lower) > -margin && bound(f.flat_interval.upper) < margin
+            };
+            self.linear.is_some_and(within) && self.ends.is_some_and(within)
+        };
+        let flat = inside(1.0);
+        let few = slow_noise && flat && !inside(SLOW_NOISE_ALLOWANCE);
         let (word, reason, rule) = match (falls, rises) {
             _ if self.n < FEWEST_BINS => (Word::Unclear, Reason::Few, None),
             (Some(_), Some(_)) => (Word::Unclear, Reason::Contradiction, None),
             (Some(rule), None) => (Word::Falls, reason_of(rule), Some(rule)),
             (None, Some(rule)) => (Word::Rises, reason_of(rule), Some(rule)),
-            (None, None) if flat && slow_noise => (Word::Unclear, Reason::Few, None),
+            (None, None) if few => (Word::Unclear, Reason::Few, None),
             (None, None) if flat => (Word::Flat, Reason::InsideMargin, None),
             (None, None) if self.linear.is_none() || self.ends.is_none() => {
                 (Word::Unclear, Reason::NoLevel, None)
@@ -96,8 +102,8 @@ impl Trend {
             Some(rule) => self.name_rule(rule),
             None => self.name_widest_rule(),
         }
-        if slow_noise || self.n < FEWEST_BINS {
-            let enough = if slow_noise {
+        if few || self.n < FEWEST_BINS {
+            let enough = if few {
                 FEW_UNDER_SLOW_NOISE
             } else {
                 FEWEST_BINS

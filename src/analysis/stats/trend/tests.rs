@@ -183,10 +183,21 @@ fn slow_noise_on_few_bins_is_not_flat() {
             .map(|(t, v)| v + 15.0 * (t as f64 / 9.0).sin())
             .collect()
     };
-    let trend = unsearched(&wavy(239), 0.2);
+    let judged = |n: usize, of_smallest: f64| {
+        let smallest = unsearched(&wavy(n), 0.2).smallest_flat_margin.unwrap();
+        unsearched(&wavy(n), smallest * of_smallest)
+    };
+    let trend = judged(239, 1.1);
     assert_eq!((trend.word, trend.reason), (Word::Unclear, Reason::Few));
     assert!(trend.times_as_long_for_flat.unwrap() >= 240.0 / 239.0);
-    assert_eq!(unsearched(&wavy(240), 0.2).word, Word::Flat);
+    assert_eq!(judged(239, 0.99).reason, Reason::Wide);
+    // With room to spare the uncertain width does not matter, and with more bins it is known.
+    let trend = judged(239, SLOW_NOISE_ALLOWANCE);
+    assert_eq!(
+        (trend.word, trend.times_as_long_for_flat),
+        (Word::Flat, Some(1.0))
+    );
+    assert_eq!(judged(240, 1.001).word, Word::Flat);
 }
 
 #[test]
