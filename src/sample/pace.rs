@@ -129,7 +129,8 @@ impl Pace {
 
     /// Takes a reading out of the plan: there was nothing to read, and that was expected.
     pub(super) fn excused(&mut self, tick: Tick) {
-        self.tally.planned -= u64::from(tick.index >= 0);
+        let index = u64::try_from(tick.index).unwrap_or(0);
+        self.tally.planned -= u64::from(tick.index >= 0) + tick.missed.min(index);
     }
 }
 
@@ -197,6 +198,13 @@ mod tests {
             }
         );
         assert!(received.try_recv().is_ok());
+        // What was excused was never planned, with what was missed before it.
+        pace.tally = Tally {
+            planned: 3,
+            ..Tally::default()
+        };
+        pace.excused(tick);
+        assert_eq!(pace.tally, Tally::default());
     }
 
     #[tokio::test]

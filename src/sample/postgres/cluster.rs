@@ -30,6 +30,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// Forgets what was read before.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::default();
+    }
+
     /// Looks for checkpoints that began since the last look.
     pub(super) async fn checkpoints(&mut self, asker: &mut Asker) -> Result<(), Trouble> {
         let Some(now) = self.read_checkpoints(asker).await? else {

@@ -92,6 +92,11 @@ impl Observer {
 
     /// What is looked at each second: sessions that wait, checkpoints as they begin, statements at a window's edge.
     async fn pulse(&mut self, tick: Tick) -> Result<(), Trouble> {
+        if tick.index == 0 {
+            // What began before the measured time (the checkpoint that settles warm-up's debts) is no event of it.
+            self.cluster.begin_anew();
+            self.waits = Waits::default();
+        }
         self.waits.pulse(&mut self.asker).await?;
         self.cluster.checkpoints(&mut self.asker).await?;
         self.statements.edge(&mut self.asker, tick.planned_s).await

@@ -20,6 +20,9 @@ const STATEMENT_TIMEOUT_MS: u32 = 400;
 const LOCK_TIMEOUT_MS: u32 = 200;
 /// After this long without an answer the session is given up.
 const GIVE_UP: Duration = Duration::from_secs(30);
+/// For this long a server that was just started may refuse sessions: it replays what a crash left, and that is no fault of
+/// the sampling.
+const STARTUP: Duration = Duration::from_secs(30);
 /// Pause between attempts to connect again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -29,7 +32,7 @@ const APPLICATION: &str = "ceteris-sample";
 /// Why nothing came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// The service is down, and the deployment knows.
+    /// The service is down or just starting, and the deployment knows.
     Down,
     /// No answer in time.
     Late,
@@ -45,6 +48,8 @@ pub(super) struct Asker {
     stop: watch::Receiver<bool>,
     /// Whether the deployment ever said that the service is up: one that it only knows the address of never is.
     started: bool,
+    /// When its present life began, until it first accepted a session.
+    starting: Option<Instant>,
     sessions: HashMap<String, Open>,
     failed: Option<Instant>,
     silent: Option<Instant>,
@@ -70,6 +75,7 @@ impl Asker {
             process,
             stop,
             started: false,
+            starting: None,
             sessions: HashMap::new(),
             failed: None,
             silent: None,
@@ -168,6 +174,7 @@ impl Asker {
             // Another life of the server: what is open belongs to the last one.
             self.sessions.clear();
             self.failed = None;
+            self.starting = Some(Instant::now());
         }
         if self.started && !up {
             return Err(Trouble::Down);
@@ -180,8 +187,12 @@ impl Asker {
     }
 
     async fn connect(&mut self, database: &str) -> Result<Open, Trouble> {
+        let without = match self.starting {
+            Some(since) if since.elapsed() < STARTUP => Trouble::Down,
+            _ => Trouble::Broken,
+        };
         if self.failed.is_some_and(|when| when.elapsed() < RETRY) {
-            return Err(Trouble::Broken);
+            return Err(without);
         }
         let server = &self.sql.server;
         let work = async {
@@ -202,17 +213,18 @@ impl Asker {
         match patiently(work, &mut self.stop, &self.out, &mut self.silent).await? {
             Ok(open) => {
                 self.failed = None;
+                self.starting = None;
                 Ok(open)
             }
             Err(error) => {
-                if self.failed.is_none() {
+                if self.failed.is_none() && without == Trouble::Broken {
                     self.out.not_observed_again(
                         "sql_calls",
                         format!("the sampler has no session for a while: {error:#}"),
                     );
                 }
                 self.failed = Some(Instant::now());
-                Err(Trouble::Broken)
+                Err(without)
             }
         }
     }

@@ -311,6 +311,8 @@ async fn a_killed_and_restarted_server_gives_no_negative_figure() {
     up.send(root(&postgres, 1)).unwrap();
     watching.sample("cpu_user_s", |s| s.epoch == 1).await;
     watching.sample("sql_calls", |s| s.epoch == 1).await;
-    let (_, seen) = watching.stop().await;
+    let (totals, seen) = watching.stop().await;
     assert_no_negative_figure(&seen);
+    // Nothing was planned while it was known to be down.
+    assert!(totals.taken <= totals.planned);
 }
