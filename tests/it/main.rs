@@ -13,6 +13,7 @@ mod cli;
 mod deploy;
 mod load;
 mod load_faults;
+mod load_ways;
 mod misbehaving;
 mod report;
 mod run;
