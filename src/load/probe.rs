@@ -136,6 +136,8 @@ pub async fn probe_url(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn every_level_runs_once_and_the_first_again() {
         let drawn = order(&[1, 2, 4, 8, 2, 0], 3);
