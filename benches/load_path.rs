@@ -177,7 +177,7 @@ fn stall() {
         .build()
         .unwrap();
     let mut asked = Adhoc::new(url(), 8, StopRule::After(Duration::from_secs(20)));
-    let mut show = |name: &str, asked: &Adhoc| {
+    let show = |name: &str, asked: &Adhoc| {
         let report = runtime
             .block_on(adhoc(asked, std::future::pending()))
             .unwrap();
