@@ -54,7 +54,7 @@ pub struct Trial {
 pub struct SampleSeries {
     /// Unit, as written with the first reading.
     pub unit: String,
-    /// Second, value, epoch; in the order of writing.
+    /// Second, value, epoch; in the order of reading.
     pub points: Vec<(f64, f64, u32)>,
 }
 
@@ -157,6 +157,12 @@ fn read_samples(path: &Path) -> Result<BTreeMap<(String, String), SampleSeries>>
             }
         }
     }
+    for series in all.values_mut() {
+        // An instrument that waited for its answer writes later than it read.
+        if !series.points.is_sorted_by(|a, b| a.0 <= b.0) {
+            series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+    }
     Ok(all)
 }
 
@@ -255,7 +261,12 @@ mod tests {
             value: 12.5,
             epoch: 0,
         };
-        writer.samples(std::slice::from_ref(&sample)).unwrap();
+        let earlier = Sample {
+            at_s: 0.5,
+            value: 12.0,
+            ..sample.clone()
+        };
+        writer.samples(&[sample, earlier]).unwrap();
         let event = Event {
             at_s: -1.0,
             wall: "2026-01-01T00:00:00Z".into(),
@@ -279,7 +290,7 @@ mod tests {
         let series = &trial.samples[&("app".to_owned(), "memory.rss".to_owned())];
         assert_eq!(
             (series.unit.as_str(), series.points.as_slice()),
-            ("MiB", &[(1.0, 12.5, 0)][..])
+            ("MiB", &[(0.5, 12.0, 0), (1.0, 12.5, 0)][..])
         );
         assert_eq!(trial.latency.intervals().count(), 1);
     }

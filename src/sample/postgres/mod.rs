@@ -1,6 +1,7 @@
 //! One PostgreSQL server, as its own views tell: an actor that asks at its pace and never makes anyone else wait.
 
 mod cluster;
+mod rows;
 mod session;
 mod statements;
 mod tables;

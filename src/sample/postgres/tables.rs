@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::rows::{Rows, Statistics};
 use super::session::{Asker, Trouble};
 use crate::name::is_name;
 
 const STATISTICS: &str = "SELECT schemaname::text, relname::text, relid::oid, n_live_tup::float8, n_dead_tup::float8, \
      seq_scan::float8, autovacuum_count::float8, autoanalyze_count::float8, \
-     extract(epoch FROM clock_timestamp() - last_autovacuum)::float8 \
+     extract(epoch FROM clock_timestamp() - last_autovacuum)::float8, n_tup_ins::float8, n_tup_del::float8, \
+     coalesce((SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()), 0)::float8 \
      FROM pg_stat_user_tables ORDER BY schemaname, relname LIMIT 1000";
 /// Apart from the statistics: reading a size takes a lock on the table, and may have to wait for one.
 const SIZES: &str = "SELECT t.oid, pg_table_size(t.oid)::float8, pg_indexes_size(t.oid)::float8 \
@@ -20,6 +22,7 @@ pub(super) struct Tables {
     wanted: Vec<(String, String)>,
     /// Autovacuum runs at the last round, by database, schema and table.
     autovacuums: HashMap<(String, String, String), f64>,
+    rows: Rows,
 }
 
 /// One table's statistics.
@@ -27,7 +30,7 @@ struct TableRow {
     schema: String,
     name: String,
     oid: u32,
-    live: f64,
+    counted: Statistics,
     dead: f64,
     seq_scans: f64,
     autovacuums: f64,
@@ -40,6 +43,7 @@ impl Tables {
         Self {
             wanted,
             autovacuums: HashMap::new(),
+            rows: Rows::default(),
         }
     }
 
@@ -60,7 +64,12 @@ impl Tables {
                     schema: row.get(0),
                     name: row.get(1),
                     oid: row.get(2),
-                    live: row.get(3),
+                    counted: Statistics {
+                        live: row.get(3),
+                        inserted: row.get(9),
+                        deleted: row.get(10),
+                        rollbacks: row.get(11),
+                    },
                     dead: row.get(4),
                     seq_scans: row.get(5),
                     autovacuums: row.get(6),
@@ -74,7 +83,9 @@ impl Tables {
                 autoanalyzes += row.autoanalyzes;
                 self.tell_autovacuum(asker, &database, row, at_s);
                 if self.is_wanted(row) && names.take(asker, &database, row) {
-                    emit_statistics(asker, row, at_s);
+                    let place = (database.as_str(), row.schema.as_str(), row.name.as_str());
+                    let counted = self.rows.of(asker, place, row.counted).await?;
+                    emit_statistics(asker, row, counted, at_s);
                     sized.insert(row.oid, row.name.clone());
                 }
             }
@@ -154,11 +165,20 @@ impl Names {
     }
 }
 
-fn emit_statistics(asker: &mut Asker, row: &TableRow, at_s: f64) {
+fn emit_statistics(asker: &mut Asker, row: &TableRow, counted: Option<f64>, at_s: f64) {
     let epoch = asker.epoch();
     let metric = |what: &str| format!("table.{}.{what}", row.name);
     let out = &mut asker.out;
-    out.reading(at_s, &metric("rows"), "rows", row.live, epoch);
+    match counted {
+        Some(rows) => out.reading(at_s, &metric("rows"), "rows", rows, epoch),
+        None => out.reading(
+            at_s,
+            &metric("rows_estimate"),
+            "rows",
+            row.counted.live,
+            epoch,
+        ),
+    }
     out.reading(at_s, &metric("dead"), "rows", row.dead, epoch);
     out.counter(
         at_s,

@@ -140,7 +140,7 @@ impl Site {
     }
 
     /// Processes that carry this folder's name in their environment, or work below it.
-    fn processes(&self) -> Vec<String> {
+    pub fn processes(&self) -> Vec<(u32, String)> {
         let needle = self.path().to_str().unwrap().as_bytes();
         let Ok(entries) = fs::read_dir("/proc") else {
             panic!("these tests read /proc")
@@ -155,9 +155,10 @@ impl Site {
                     || fs::read_link(entry.path().join("cwd"))
                         .is_ok_and(|cwd| cwd.starts_with(self.path()))
             })
-            .map(|entry| {
+            .filter_map(|entry| {
+                let pid = entry.file_name().to_str()?.parse().ok()?;
                 let command = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-                format!("{:?} {}", entry.file_name(), command.trim())
+                Some((pid, command.trim().to_owned()))
             })
             .collect()
     }

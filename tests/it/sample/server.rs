@@ -156,6 +156,11 @@ async fn a_server_is_read_by_its_own_views() {
         )
         .await
         .unwrap();
+    // A backend reports its inserts when it likes.
+    session
+        .batch_execute("SELECT pg_stat_force_next_flush()")
+        .await
+        .unwrap();
     let completed = Arc::new(AtomicU64::new(7));
     let (_up, process) = watch::channel(root(&postgres, 0));
     let mut watching = Watching::start(vec![watched(&postgres, process)], Some(completed.clone()));
@@ -198,6 +203,11 @@ async fn a_server_is_read_by_its_own_views() {
     watching
         .sample("table.jobs.dead", |s| s.value == 100.0)
         .await;
+    watching
+        .sample("table.jobs.rows", |s| s.value == 400.0)
+        .await;
+    session.batch_execute("TRUNCATE jobs").await.unwrap();
+    watching.sample("table.jobs.rows", |s| s.value == 0.0).await;
     watching.sample("wal_bytes", |s| s.value > 0.0).await;
     watching
         .sample("cache_hit", |s| s.value > 0.0 && s.value <= 1.0)
