@@ -110,10 +110,12 @@ fn finding(trend: &Trend, bin_s: f64, bins: usize) -> TrendFinding {
         bin_s,
         n_eff: trend.n_eff,
         smallest_flat_margin: trend.smallest_flat_margin,
-        more_s: (trend.word == trend::Word::Unclear)
+        // A warm-up in the series or rules that disagree are not mended by more time.
+        more_s: matches!(trend.reason, Reason::Wide | Reason::Few)
             .then_some(trend.times_as_long_for_flat)
             .flatten()
-            .map(|times| ((times - 1.0) * bins as f64 * bin_s).max(0.0).ceil()),
+            .filter(|times| *times > 1.0)
+            .map(|times| ((times - 1.0) * bins as f64 * bin_s).ceil()),
         warmup: warm_up(trend.warm_up),
         detail: serde_json::to_value(trend).unwrap_or_default(),
     }

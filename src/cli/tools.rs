@@ -60,9 +60,9 @@ fn in_words(found: &Trend, gaps: usize) -> String {
     let code = |value: &dyn erased::Code| value.code();
     let share = |value: f64| format!("{:+.1} %", value * 100.0);
     let mut text = format!(
-        "{} at a margin of {:.4} % ({}; {} bins judged)\n",
+        "{} at a margin of {} % ({}; {} bins judged)\n",
         code(&found.word),
-        found.margin * 100.0,
+        (found.margin * 1e6).round() / 1e4,
         code(&found.reason),
         found.n
     );
