@@ -161,6 +161,7 @@ fn generate(dir: &Path) -> PathBuf {
         git_commit: None,
         git_clean: None,
         latency_interval_s: 60,
+        not_whole: Default::default(),
     };
     manifest.write(&folder).unwrap();
     for arm in Arm::BOTH {

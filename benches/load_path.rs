@@ -5,7 +5,8 @@
 //! time is what counts, as a ratio to wrk's in the same round. Ratios are printed with a 95 % t interval of their logarithms.
 //!
 //! `-- stall`: a server that answers nothing for 200 ms every 2 s, seen by an open loop (3,200 a second; the truth is a p99
-//! of 180 ms), a closed loop, wrk and oha. `-- recording`: what recording alone costs.
+//! of 180 ms), a closed loop, wrk and oha. `-- recording`: what recording alone costs. `-- memory [REQUESTS]`: resident memory
+//! after a tenth, half and all of 10 million requests.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -15,7 +16,10 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ceteris::load::{Adhoc, StopRule, adhoc};
+use ceteris::experiment::{Clients, Expect, Load, Pick, Protocol, Stage, Step, Workload};
+use ceteris::load::{Adhoc, Driver, Environment, PhaseSpec, StopRule, Target, adhoc};
+use ceteris::measure::Phase;
+use ceteris::name::{ServiceName, StepName};
 
 const PORT: u16 = 18_462;
 
@@ -30,6 +34,8 @@ fn main() {
         ["hyper", clients, seconds] => hyper(clients.parse().unwrap(), seconds.parse().unwrap()),
         ["recording"] => recording(),
         ["stall"] => stall(),
+        ["memory"] => memory(10_000_000),
+        ["memory", requests] => memory(requests.parse().unwrap()),
         _ => rounds(
             texts.first().map_or(6, |text| text.parse().unwrap()),
             texts.get(1).map_or(3, |text| text.parse().unwrap()),
@@ -131,6 +137,82 @@ fn recording() {
     }
     let each = begun.elapsed().as_nanos() as f64 / rounds as f64;
     println!("{each:.0} ns for two clock readings and two histograms, {rounds} times");
+}
+
+/// Resident memory of this process in MiB.
+fn resident_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib / 1024.0
+}
+
+/// So many requests over 32 connections: memory must not grow with them.
+fn memory(requests: u64) {
+    let nginx = Nginx::start();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let clients = Clients {
+        target: ServiceName::new("target").unwrap(),
+        load: Load::Closed {
+            stages: vec![Stage {
+                level: 32.0,
+                length: None,
+            }],
+            think: Duration::ZERO,
+            ramp: Duration::ZERO,
+        },
+        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(5),
+        protocol: Protocol::Http1,
+        ca: None,
+        insecure: false,
+        socket: None,
+        pin: None,
+        allow_remote: false,
+        headers: Vec::new(),
+    };
+    let workload = Workload {
+        pick: Pick::Cycle,
+        steps: vec![Step {
+            name: StepName::new("only").unwrap(),
+            method: "GET".into(),
+            path: "/".into(),
+            weight: 1,
+            headers: Vec::new(),
+            body: None,
+            expect: Expect::default(),
+            keep: Default::default(),
+        }],
+    };
+    let (mut done, mut next) = (0, 0);
+    let marks = [requests / 100, requests / 10, requests / 2, requests];
+    runtime.block_on(async {
+        let target = Target::resolve(&url(), &clients).await.unwrap();
+        let none = Environment::default();
+        let mut driver = Driver::new(&clients, &workload, target, 1, none).unwrap();
+        let mut running = driver.start(PhaseSpec {
+            phase: Phase::Measuring,
+            stop: StopRule::Requests(requests),
+        });
+        while let Some(second) = running.next_second().await {
+            done += second.counts.completed();
+            while next < marks.len() && done >= marks[next] {
+                println!("{:>10} requests: {:.1} MiB", marks[next], resident_mib());
+                next += 1;
+            }
+        }
+        let totals = running.finish().await;
+        let counts = totals.counts;
+        assert_eq!((counts.sent, counts.ok), (requests, requests));
+        println!("{requests} ok in {:.1} s", totals.seconds);
+    });
+    drop(nginx);
 }
 
 /// Answers at once, but for the first 200 ms of every 2 s, when it answers nothing.

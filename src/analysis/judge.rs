@@ -15,7 +15,9 @@ use super::measured::{Cut, Measured};
 use super::observed::{Basis, Observed};
 use super::stats::multiplicity;
 use super::summary::{ArmSummary, ExplanationResult, Note, SUMMARY_SCHEMA, Summary, Word};
-use super::{actions, arm_figures, difference, gates, littles, present, setup, statements};
+use super::{
+    actions, arm_figures, difference, gates, littles, micro, present, probe, setup, statements,
+};
 use crate::experiment::{Control, Experiment};
 use crate::figure::{Declared, Place};
 use crate::name::{Arm, Arms};
@@ -63,8 +65,11 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
     } else {
         figures.absent("margin", "no margin is declared");
     }
-    figures.absent("probe", "no probe was run");
-    figures.absent("micro", "no counted calls were run");
+    let not_whole = &run.manifest.not_whole;
+    let probe = probe::judge(&run.probe, not_whole.get("probe").map(String::as_str));
+    probe::figures(probe.as_ref(), &mut figures);
+    let micro = micro::judge(&experiment.micro, &run.micro, not_whole);
+    micro::figures(&experiment.micro, &micro, &mut figures);
 
     let is_null = experiment.control == Control::Null;
     let pairs = between::complete(&arms, &order);
@@ -129,6 +134,8 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
         claims,
         limits,
         actions,
+        probe,
+        micro,
         notes: context.notes.clone(),
     })
 }

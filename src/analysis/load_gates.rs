@@ -13,10 +13,10 @@ const LITTLE: [f64; 2] = [0.97, 1.03];
 const OVERHEAD: f64 = 0.03;
 
 /// Largest share of a core that a load thread may use.
-const DRIVER: f64 = 0.8;
+pub(super) const DRIVER: f64 = 0.8;
 
 /// Send delay below this never matters, in microseconds.
-const DELAY_US: f64 = 100.0;
+pub(super) const DELAY_US: f64 = 100.0;
 
 /// Client-seconds that the declared load offers in `seconds` of measured time; `None` for an open loop.
 pub(super) fn client_seconds(setup: &ArmSetup, warmup_s: f64, seconds: f64) -> Option<f64> {

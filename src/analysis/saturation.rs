@@ -4,7 +4,7 @@
 //! first level. It must never name a knee that the driver itself may have made, other than as "at least".
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::stats::saturation::{Usl, fit, knee};
 
@@ -25,7 +25,7 @@ pub struct SaturationPoint {
 }
 
 /// What a probe found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// Clients from which on throughput no longer grows; absent when it still grows at the highest level.
     pub knee: Option<u32>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::measure::FailureClass;
 
 /// Files of a run's folder.
-pub(super) const FILES: [(&str, &str); 17] = [
+pub(super) const FILES: [(&str, &str); 19] = [
     (
         "experiment.toml",
         "the experiment file, byte for byte, written before the first request",
@@ -58,8 +58,13 @@ pub(super) const FILES: [(&str, &str); 17] = [
     ),
     ("pairs/NN/ARM/logs/", "what each service wrote"),
     (
-        "probe.csv, micro.csv",
-        "levels of the saturation probe; counted calls",
+        "probe.csv",
+        "a row a level of the saturation probe, in the order in which they ran",
+    ),
+    ("micro.csv", "a row a round of counted calls"),
+    (
+        "logs/",
+        "what builds wrote; below probe/ what each service wrote while it was probed",
     ),
     (
         "SHA256SUMS",
@@ -205,6 +210,69 @@ pub(super) const SAMPLES: [(&str, &str, &str); 6] = [
     ),
 ];
 
+/// Columns of probe.csv, but for the failure classes and the services.
+pub(super) const PROBE: [(&str, &str, &str); 14] = [
+    ("place", "", "from 0, in the order in which levels ran"),
+    ("clients", "", "closed-loop clients"),
+    (
+        "repeated",
+        "",
+        "true: the first level once more, at the end",
+    ),
+    ("seconds", "s", "measured time of the level"),
+    ("sent", "requests", "begun"),
+    ("ok", "requests", "answered in whole as their step expects"),
+    (
+        "cut",
+        "requests",
+        "in flight when the level ended: neither ok nor failed",
+    ),
+    (
+        "p50_ms",
+        "ms",
+        "median latency of completed requests; empty when there are too few, >= when those beyond it timed out",
+    ),
+    ("p95_ms", "ms", "95th percentile, likewise"),
+    ("p99_ms", "ms", "99th percentile, likewise"),
+    ("max_ms", "ms", "largest latency"),
+    (
+        "driver_share",
+        "cores",
+        "the busiest load thread's largest use of a processor in a second",
+    ),
+    ("send_delay_us", "us", "median delay before sending"),
+    (
+        "driver_cpu_us",
+        "us",
+        "processor time of the load threads a completed request",
+    ),
+];
+
+/// Columns of probe.csv for each service.
+const PROBE_SERVICES: [(&str, &str, &str); 2] = [
+    (
+        "cpu_cores_SERVICE",
+        "cores",
+        "user and system time of the service's processes a second; empty when not observed",
+    ),
+    (
+        "memory_mib_SERVICE",
+        "MiB",
+        "largest reading of its resident memory; of PostgreSQL the anonymous part, since its processes share the rest",
+    ),
+];
+
+/// Columns of micro.csv.
+pub(super) const MICRO: [(&str, &str, &str); 7] = [
+    ("name", "", "as the experiment file names it"),
+    ("round", "", "from 0"),
+    ("baseline_first", "", "true: the empty loop ran first"),
+    ("calls", "calls", "made by the program"),
+    ("seconds", "s", "that they took, by its own clock"),
+    ("baseline_calls", "calls", "counted by the empty loop"),
+    ("baseline_seconds", "s", "that they took"),
+];
+
 /// The dictionary as Markdown. `steps` are the names of the workload's steps.
 pub(super) fn markdown(steps: &[String]) -> String {
     let mut text = String::from(
@@ -246,6 +314,21 @@ pub(super) fn markdown(steps: &[String]) -> String {
         &mut text,
         "samples.csv",
         &SAMPLES.iter().map(owned).collect::<Vec<_>>(),
+    );
+    let mut probe: Vec<(String, String, String)> = PROBE.iter().map(owned).collect();
+    probe.extend(FailureClass::ALL.iter().map(|class| {
+        (
+            class.as_str().to_owned(),
+            "requests".to_owned(),
+            class_meaning(*class).to_owned(),
+        )
+    }));
+    probe.extend(PROBE_SERVICES.iter().map(owned));
+    table(&mut text, "probe.csv", &probe);
+    table(
+        &mut text,
+        "micro.csv",
+        &MICRO.iter().map(owned).collect::<Vec<_>>(),
     );
     text
 }

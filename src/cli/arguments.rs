@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::load::{LoadArguments, ProbeArguments};
+use super::load::LoadArguments;
+use super::probe::ProbeArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs both arms of an experiment on a backend and says what the data supports, and what it does not.
@@ -76,7 +77,7 @@ pub(super) enum Command {
     },
     /// Drive a URL and tell what became of every request: one JSON object.
     Load(LoadArguments),
-    /// Find the saturation knee of a URL.
+    /// Find the saturation knee of a URL or of an experiment's deployment.
     Probe(ProbeArguments),
     /// Judge any series (two columns: time and value) as arms are judged.
     Trend {

@@ -187,11 +187,6 @@ fn in_words(report: &CheckReport) -> String {
             program.program, program.needed_by
         ));
     }
-    for part in &report.not_built {
-        text.push_str(&format!(
-            "  can be checked, but not run by this version: {part}\n"
-        ));
-    }
     for warning in &report.warnings {
         text.push_str(&format!("{warning}\n"));
     }

@@ -1,4 +1,4 @@
-//! `load` and `probe`: the driver alone, against a URL.
+//! `load`: the driver alone, against a URL.
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -11,9 +11,8 @@ use jiff::Timestamp;
 
 use super::exit::Exit;
 use super::output::{print, tell};
-use crate::analysis::saturation::{self, SaturationPoint};
-use crate::experiment::{Probe, Protocol};
-use crate::load::{self, Adhoc, AdhocReport, Level, Quantile, StopRule};
+use crate::experiment::Protocol;
+use crate::load::{self, Adhoc, AdhocReport, Environment, Quantile, StopRule};
 use crate::quantity;
 
 /// Arguments of `load`.
@@ -42,7 +41,7 @@ pub(super) struct LoadArguments {
     /// GET, POST, PUT, PATCH, DELETE or HEAD.
     #[arg(short = 'X', long, default_value = "GET")]
     method: String,
-    /// A header, as "Name: value"; may be given again.
+    /// A header, as "Name: value"; may be given again. A secret comes as {{ env.NAME }}.
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     headers: Vec<String>,
     /// A body, as it is.
@@ -71,30 +70,8 @@ pub(super) struct LoadArguments {
     keep: bool,
 }
 
-/// Arguments of `probe`.
-#[derive(Debug, Args)]
-pub(super) struct ProbeArguments {
-    /// Where to, as http://127.0.0.1:8080/path.
-    url: String,
-    /// Levels, in clients.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64, 128])]
-    clients: Vec<u32>,
-    /// Time a level.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    each: String,
-    /// Seed of the levels' order.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The URL may be another machine's.
-    #[arg(long)]
-    allow_remote: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-}
-
 /// A value of the command line, or the message that says what is wrong with it.
-fn value<T>(name: &str, parsed: Result<T, impl std::fmt::Display>) -> Result<T, String> {
+pub(super) fn value<T>(name: &str, parsed: Result<T, impl std::fmt::Display>) -> Result<T, String> {
     parsed.map_err(|error| format!("error: {name}: {error}"))
 }
 
@@ -122,6 +99,11 @@ fn asked(arguments: &LoadArguments) -> Result<Adhoc, String> {
             .headers
             .push((name.trim().to_owned(), text.trim().to_owned()));
     }
+    let values = adhoc.headers.iter().map(|(_, value)| value.as_str());
+    adhoc.environment = value(
+        "--header",
+        Environment::named_in(values, &|name| std::env::var(name).ok()),
+    )?;
     adhoc.body = arguments.body.clone().map(String::into_bytes);
     adhoc.protocol = if arguments.http2 {
         Protocol::Http2
@@ -174,7 +156,11 @@ pub(super) fn load(arguments: &LoadArguments) -> Result<Exit> {
     })
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+/// The runtime of one command.
+///
+/// # Errors
+/// When it can't be started.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -261,94 +247,5 @@ fn in_words(report: &AdhocReport) -> String {
         lines.push("the driver shares processors with what it measures".to_owned());
     }
     lines.push(String::new());
-    lines.join("\n")
-}
-
-/// Finds the saturation knee of a URL.
-///
-/// # Errors
-/// When the URL can't be driven at all.
-pub(super) fn probe(arguments: &ProbeArguments) -> Result<Exit> {
-    let each = match value("--each", quantity::duration(&arguments.each)) {
-        Ok(each) => each,
-        Err(message) => {
-            tell(&message);
-            return Ok(Exit::Wrong);
-        }
-    };
-    if each < Duration::from_secs(1)
-        || arguments.clients.len() < 3
-        || arguments.clients.contains(&0)
-    {
-        tell(
-            "error: a probe needs at least three levels of one client or more, each of a second or longer",
-        );
-        return Ok(Exit::Wrong);
-    }
-    let probe = Probe {
-        clients: arguments.clients.clone(),
-        each,
-    };
-    let mut adhoc = Adhoc::new(&arguments.url, 1, StopRule::After(each));
-    adhoc.allow_remote = arguments.allow_remote;
-    let levels = runtime()?.block_on(load::probe_url(&adhoc, &probe, arguments.seed, |level| {
-        tell(&format!(
-            "{} clients: {:.1} ok a second, p99 {} ms, {} failed",
-            level.clients,
-            level.rate,
-            quantile(level.latency_ms.p99),
-            level.failed
-        ));
-        true
-    }))?;
-    let points: Vec<SaturationPoint> = levels.iter().map(point).collect();
-    let found = saturation::judge(&points)?;
-    if arguments.json {
-        let object = serde_json::json!({ "levels": levels, "found": found });
-        print(&format!("{object}\n"))?;
-    } else {
-        print(&format!("{}\n{}\n", table(&levels), found.in_words()))?;
-    }
-    Ok(if levels.iter().all(|level| level.ok == 0) {
-        Exit::NotValid
-    } else if levels.iter().any(|level| level.failed > 0) || found.driver_was_the_limit {
-        Exit::DoesNotHold
-    } else {
-        Exit::Fine
-    })
-}
-
-fn point(level: &Level) -> SaturationPoint {
-    SaturationPoint {
-        clients: level.clients,
-        rate: level.rate,
-        repeated: level.repeated,
-        driver_was_the_limit: level.driver.was_the_limit,
-    }
-}
-
-fn table(levels: &[Level]) -> String {
-    let mut sorted: Vec<&Level> = levels.iter().collect();
-    sorted.sort_by_key(|level| (level.clients, level.place));
-    let mut lines =
-        vec!["clients  ok/s       p50 ms     p95 ms     p99 ms     max ms     failed".to_owned()];
-    for level in sorted {
-        let latency = &level.latency_ms;
-        lines.push(format!(
-            "{:<8} {:<10.1} {:<10} {:<10} {:<10} {:<10} {}{}",
-            level.clients,
-            level.rate,
-            quantile(latency.p50),
-            quantile(latency.p95),
-            quantile(latency.p99),
-            ms(latency.max),
-            level.failed,
-            if level.repeated {
-                "  (once more, last)"
-            } else {
-                ""
-            }
-        ));
-    }
     lines.join("\n")
 }

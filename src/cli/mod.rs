@@ -6,6 +6,7 @@ mod exit;
 mod judge;
 mod load;
 mod output;
+mod probe;
 mod progress;
 mod record;
 mod run;
@@ -67,7 +68,7 @@ fn command(command: Command) -> Result<Exit> {
         Command::Note { run, at, text } => record::note(&run, at.as_deref(), &text),
         Command::List { dir } => record::list(&dir),
         Command::Load(arguments) => load::load(&arguments),
-        Command::Probe(arguments) => load::probe(&arguments),
+        Command::Probe(arguments) => probe::probe(&arguments),
         Command::Trend { file, margin, json } => tools::trend(&file, &margin, json),
         Command::Calibrate { runs, seed, json } => tools::calibrate(runs, seed, json),
         Command::Fetch { program } => tools::fetch(program),

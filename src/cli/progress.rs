@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{is_watched, tell};
+use super::probe::told;
 use crate::measure::Phase;
 use crate::run::{Progress, Pulse};
 
@@ -56,6 +57,7 @@ impl Display {
                 ));
             }
             Progress::Preparing { what } => self.line(&what),
+            Progress::Level(row) => self.line(&told(&row)),
             Progress::Phase {
                 trial,
                 phase,

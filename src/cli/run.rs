@@ -11,6 +11,7 @@ use super::arguments::RunArguments;
 use super::check::{load, look_up};
 use super::exit::Exit;
 use super::judge::judge_and_render;
+use super::load::runtime;
 use super::output::{print, tell};
 use super::progress::Display;
 use crate::experiment::render_check;
@@ -36,15 +37,6 @@ pub(super) fn run(arguments: &RunArguments) -> Result<Exit> {
     let Some(checked) = load(&arguments.file, Some(&env)) else {
         return Ok(Exit::Wrong);
     };
-    let missing = checked.experiment.not_built();
-    if !missing.is_empty() {
-        tell(&format!(
-            "error: {} uses what this version can check but not run: {}",
-            arguments.file.display(),
-            missing.join(", ")
-        ));
-        return Ok(Exit::Wrong);
-    }
     let absent = look_up(&mut render_check(&checked), &checked.experiment)?;
     if !absent.is_empty() {
         tell(&format!("error: {}", absent.join("\nerror: ")));
@@ -73,23 +65,37 @@ pub(super) fn run(arguments: &RunArguments) -> Result<Exit> {
     report_on(&finished, arguments.json)
 }
 
-/// Executes under a runtime that hears Ctrl-C: once stops the load and keeps everything, twice stops now.
+/// Executes, with progress on standard error.
 fn supervised(experiment: &crate::experiment::Experiment, options: &Options) -> Result<Finished> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
     let mut display = Display::new();
     let mut folder = None;
+    let mut show = |progress| {
+        if let Progress::RunStarted { folder: path, .. } = &progress {
+            folder = Some(path.clone());
+        }
+        display.show(progress);
+    };
+    let result = heard(|cancel| execute(experiment, options, cancel, &mut show));
+    display.end();
+    if let (Err(error), Some(folder)) = (&result, folder)
+        && error.is::<StoppedNow>()
+    {
+        stopped_at_once(&RunFolder::open(&folder)?)?;
+    }
+    result
+}
+
+/// Does something under a runtime that hears Ctrl-C: once stops the load and keeps everything, twice stops now.
+///
+/// # Errors
+/// Its own, those of the runtime, and [`StoppedNow`].
+pub(super) fn heard<T, F: Future<Output = Result<T>>>(
+    work: impl FnOnce(watch::Receiver<Cancel>) -> F,
+) -> Result<T> {
+    let runtime = runtime()?;
     let result = runtime.block_on(async {
         let (sender, cancel) = watch::channel(Cancel::No);
-        let mut show = |progress| {
-            if let Progress::RunStarted { folder: path, .. } = &progress {
-                folder = Some(path.clone());
-            }
-            display.show(progress);
-        };
-        let run = execute(experiment, options, cancel, &mut show);
+        let run = work(cancel);
         tokio::pin!(run);
         let mut signals = Signals::new()?;
         loop {
@@ -107,14 +113,8 @@ fn supervised(experiment: &crate::experiment::Experiment, options: &Options) -> 
             }
         }
     });
-    display.end();
     // A reading that hangs in the kernel must not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(5));
-    if let (Err(error), Some(folder)) = (&result, folder)
-        && error.is::<StoppedNow>()
-    {
-        stopped_at_once(&RunFolder::open(&folder)?)?;
-    }
     result
 }
 

@@ -1,89 +1,13 @@
-//! What follows from a checked experiment: its names, a shortened copy, what can't be run yet.
+//! What follows from a checked experiment: its names, a shortened copy.
 
 use std::time::Duration;
 
 use super::check::declared;
-use super::{ArmSetup, Body, Experiment, Stop};
+use super::{Experiment, Stop};
 use crate::figure::Declared;
 use crate::name::Arms;
-use crate::template;
-
-/// Parts that can be declared and checked, but not run yet. Whoever builds one removes it here.
-const NOT_BUILT: &[Part] = &[Part::Probe, Part::Micro, Part::WorkloadEnvironment];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Probe,
-    Micro,
-    WorkloadEnvironment,
-}
-
-impl Part {
-    /// How the file writes it.
-    fn as_str(self) -> &'static str {
-        match self {
-            Part::Probe => "[probe]",
-            Part::Micro => "[[micro]]",
-            Part::WorkloadEnvironment => "{{ env.NAME }} in headers and steps",
-        }
-    }
-
-    fn is_used(self, experiment: &Experiment) -> bool {
-        match self {
-            Part::Probe => experiment.probe.is_some(),
-            Part::Micro => !experiment.micro.is_empty(),
-            Part::WorkloadEnvironment => experiment
-                .arms
-                .iter()
-                .any(|(_, arm)| sent(arm).iter().any(|text| names_environment(text))),
-        }
-    }
-}
-
-/// Every template of what is sent.
-fn sent(arm: &ArmSetup) -> Vec<String> {
-    let mut texts: Vec<String> = arm.clients.headers.iter().map(|(_, v)| v.clone()).collect();
-    for step in &arm.workload.steps {
-        texts.push(step.path.clone());
-        texts.extend(step.headers.iter().map(|(_, v)| v.clone()));
-        match &step.body {
-            Some(Body::Json(json)) => texts.extend(json_texts(json)),
-            Some(Body::Form(form)) => texts.extend(form.iter().map(|(_, v)| v.clone())),
-            Some(Body::Raw(raw)) => texts.push(raw.clone()),
-            Some(Body::File { .. }) | None => {}
-        }
-    }
-    texts
-}
-
-fn json_texts(json: &serde_json::Value) -> Vec<String> {
-    match json {
-        serde_json::Value::String(text) => vec![text.clone()],
-        serde_json::Value::Array(items) => items.iter().flat_map(json_texts).collect(),
-        serde_json::Value::Object(entries) => entries.values().flat_map(json_texts).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn names_environment(text: &str) -> bool {
-    template::is_template(text)
-        && template::names(text).is_ok_and(|names| {
-            names
-                .iter()
-                .any(|name| name == "env" || name.starts_with("env."))
-        })
-}
 
 impl Experiment {
-    /// Parts of this experiment that `run` can't execute yet, as the file writes them. Empty: it can run.
-    pub fn not_built(&self) -> Vec<String> {
-        NOT_BUILT
-            .iter()
-            .filter(|part| part.is_used(self))
-            .map(|part| part.as_str().to_owned())
-            .collect()
-    }
-
     /// The names that figures of this experiment can hold, in either arm.
     pub fn declared(&self) -> Declared {
         let mut all = Declared::default();
@@ -122,6 +46,12 @@ impl Experiment {
         let shortest = Duration::from_secs((length.as_secs() / 6).max(1));
         schedule.window = schedule.window.min(shortest);
         schedule.sample = schedule.sample.min(Duration::from_secs(1));
+        if let Some(probe) = &mut experiment.probe {
+            probe.each = probe.each.min(Duration::from_secs(1));
+        }
+        for micro in &mut experiment.micro {
+            micro.rounds = micro.rounds.min(2);
+        }
         let mut dropped = Vec::new();
         for arm in [crate::name::Arm::Treatment, crate::name::Arm::Control] {
             experiment.arms.get_mut(arm).actions.retain(|action| {

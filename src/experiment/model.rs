@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::setup::ArmSetup;
-use crate::name::Arms;
+use crate::name::{Arm, Arms};
 
 /// One experiment: two arms that differ in one declared thing, and everything written beforehand.
 #[derive(Debug, Clone)]
@@ -222,4 +222,9 @@ pub struct Probe {
     pub clients: Vec<u32>,
     /// Time a level.
     pub each: Duration,
+}
+
+impl Probe {
+    /// The arm whose deployment is probed.
+    pub const ARM: Arm = Arm::Control;
 }

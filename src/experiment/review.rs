@@ -45,8 +45,6 @@ pub struct CheckReport {
     pub pairs_needed: Option<u32>,
     /// Programs that it needs.
     pub programs: Vec<Program>,
-    /// Parts that can't be run yet.
-    pub not_built: Vec<String>,
     /// Doubts as plain text.
     pub warnings: Vec<String>,
 }
@@ -144,7 +142,6 @@ pub fn render_check(checked: &Checked) -> CheckReport {
         run_sd: experiment.analysis.run_sd,
         pairs_needed: None,
         programs: programs(experiment),
-        not_built: experiment.not_built(),
         warnings: checked
             .warnings
             .iter()
@@ -374,10 +371,16 @@ fn programs(experiment: &Experiment) -> Vec<Program> {
             }
         }
     }
+    let builds = experiment
+        .arms
+        .iter()
+        .flat_map(|(_, setup)| &setup.services)
+        .any(|service| matches!(&service.kind, ServiceKind::Process(p) if p.build.is_some()));
     for micro in &experiment.micro {
         for command in [&micro.command, &micro.baseline] {
             if let Some(program) = command.first() {
-                need(&micro.name, program, false);
+                // A build makes more than the service's own program; what is on PATH is there without it.
+                need(&micro.name, program, builds && program.contains('/'));
             }
         }
     }

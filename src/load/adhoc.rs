@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::driver::{Driver, PhaseSpec, StopRule};
+use super::environment::Environment;
 use super::failure::FailureRow;
 use super::running::PhaseTotals;
 use super::summary::{self, DriverUse, Times};
@@ -40,8 +41,10 @@ pub struct Adhoc {
     pub warmup: Duration,
     /// `GET` and so on.
     pub method: String,
-    /// Headers of every request.
+    /// Headers of every request; the values are templates.
     pub headers: Vec<(String, String)>,
+    /// What the headers take from the caller's environment.
+    pub environment: Environment,
     /// A body, as it is.
     pub body: Option<Vec<u8>>,
     /// For a whole answer.
@@ -76,6 +79,7 @@ impl Adhoc {
             warmup: Duration::ZERO,
             method: "GET".into(),
             headers: Vec::new(),
+            environment: Environment::default(),
             body: None,
             timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
@@ -201,7 +205,13 @@ pub async fn adhoc(
         .with_context(|| format!("preparing load on {}", asked.url))?;
     let workload = workload(asked, &target.path)?;
     let addresses = target.addresses.clone();
-    let mut driver = Driver::new(&clients, &workload, target, asked.seed)?;
+    let mut driver = Driver::new(
+        &clients,
+        &workload,
+        target,
+        asked.seed,
+        asked.environment.clone(),
+    )?;
     tokio::pin!(interrupt);
     let mut interrupted = false;
     if !asked.warmup.is_zero() {

@@ -264,7 +264,7 @@ impl Client {
                 latency_us: latency.as_micros().min(u128::from(u64::MAX)) as u64,
                 received: exchange.received,
                 promised: exchange.promised,
-                said: said(&judgement.why, body),
+                said: phase.setup.plan.without_secrets(said(&judgement.why, body)),
             });
         }
     }

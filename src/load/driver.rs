@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::draw::Seed;
+use super::environment::Environment;
 use super::open::OpenLoop;
 use super::pace::Crowd;
 use super::phase::{Setup, Tickets};
@@ -46,7 +47,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Compiles everything and starts the load threads, which wait.
+    /// Compiles everything and starts the load threads, which wait. `environment`: what the templates take from it.
     ///
     /// # Errors
     /// Templates or pointers that don't compile, a CA file that can't be read, processors that can't be pinned to.
@@ -55,8 +56,9 @@ impl Driver {
         workload: &Workload,
         target: Target,
         seed: u64,
+        environment: Environment,
     ) -> anyhow::Result<Driver> {
-        let plan = Plan::compile(clients, workload, &target.authority())?;
+        let plan = Plan::compile(clients, workload, &target.authority(), environment)?;
         let tls = match target.scheme {
             Scheme::Https => Some(tls::config(clients)?),
             Scheme::Http => None,

@@ -1,7 +1,7 @@
 //! What minijinja renders: templates that are more than a name or one of the drawing functions.
 //!
 //! Random functions draw from the request's own draw, which travels in the context. It must never see anything of the
-//! process (no files, no environment).
+//! process (no files, of the environment only what was handed to it).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,8 +66,8 @@ pub(super) fn render<'a>(
     environment: &Environment<'static>,
     template: &str,
     kept: impl Iterator<Item = (&'a str, &'a serde_json::Value)>,
-    client: u64,
-    iteration: u64,
+    env: Value,
+    (client, iteration): (u64, u64),
     draw: &mut Draw,
 ) -> Result<String, Unsendable> {
     let drawing = Arc::new(Drawing(AtomicU64::new(draw.clone().into_state())));
@@ -75,6 +75,7 @@ pub(super) fn render<'a>(
         kept.map(|(name, value)| (name, convert(value))).collect();
     context.push(("client", Value::from(client)));
     context.push(("iteration", Value::from(iteration)));
+    context.push(("env", env));
     context.push((DRAW, Value::from_dyn_object(drawing.clone())));
     let context = Value::from_pairs(context);
     let text = environment

@@ -266,3 +266,7 @@ fn too_long(reader: &BodyReader, expect: &Expectation) -> bool {
 fn failed(error: &io::Error) -> (FailureClass, String) {
     (io_error(error, Doing::Exchanging), error.to_string())
 }
+
+#[cfg(test)]
+#[path = "http1_tests.rs"]
+mod tests;

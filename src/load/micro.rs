@@ -1,4 +1,5 @@
-//! Counted calls: what is too small for a request, made n times by a program and by its empty baseline in turn.
+//! Counted calls: what is too small for a request, made n times by a program and by its empty baseline in turn. What a call
+//! costs is for others to judge.
 //!
 //! The programs are the experiment's own; no shell is involved, and nothing of the caller's environment is hidden from them.
 
@@ -30,20 +31,16 @@ pub struct MicroRound {
     pub baseline: Calls,
 }
 
-impl MicroRound {
-    /// Nanoseconds a call, the loop subtracted. Below zero when the loop took longer: then the call is too small to be seen.
-    pub fn ns_per_call(&self) -> f64 {
-        let each = |calls: Calls| calls.seconds * 1e9 / calls.calls as f64;
-        each(self.command) - each(self.baseline)
-    }
-}
-
-/// Runs every round, the two in turn, the first of them alternating. `dir`: where relative programs are found.
+/// Runs every round, the two in turn, the first of them alternating; `done` sees each as it ends. `dir`: where the programs
+/// run. Dropped in the middle, it kills the program that runs.
 ///
 /// # Errors
-/// A program that can't be started, fails, or prints no `{"calls": n, "seconds": s}`.
-pub async fn micro(micro: &Micro, dir: &Path) -> anyhow::Result<Vec<MicroRound>> {
-    let mut rounds = Vec::new();
+/// A program that can't be started, fails, or prints no `{"calls": n, "seconds": s}`; and those of `done`.
+pub async fn micro(
+    micro: &Micro,
+    dir: &Path,
+    mut done: impl FnMut(MicroRound) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     for round in 0..micro.rounds {
         let baseline_first = round % 2 == 1;
         let both = async {
@@ -58,14 +55,14 @@ pub async fn micro(micro: &Micro, dir: &Path) -> anyhow::Result<Vec<MicroRound>>
         let (command, baseline) = both
             .await
             .with_context(|| format!("counting calls of '{}', round {}", micro.name, round + 1))?;
-        rounds.push(MicroRound {
+        done(MicroRound {
             round,
             baseline_first,
             command,
             baseline,
-        });
+        })?;
     }
-    Ok(rounds)
+    Ok(())
 }
 
 async fn run(command: &[String], dir: &Path) -> anyhow::Result<Calls> {
@@ -110,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loop_is_subtracted_and_the_two_take_turns() {
+    async fn the_program_and_its_loop_take_turns() {
         let asked = Micro {
             name: "op boundary".into(),
             figure: "op_boundary".into(),
@@ -118,9 +115,18 @@ mod tests {
             baseline: shell_free("{\"calls\": 2000, \"seconds\": 0.002}"),
             rounds: 2,
         };
-        let rounds = micro(&asked, Path::new("/")).await.unwrap();
+        let mut rounds = Vec::new();
+        let keep = |round| {
+            rounds.push(round);
+            Ok(())
+        };
+        micro(&asked, Path::new("/"), keep).await.unwrap();
         assert_eq!(rounds.len(), 2);
-        assert!((rounds[0].ns_per_call() - 4000.0).abs() < 1e-9);
+        assert_eq!(
+            (rounds[0].command.calls, rounds[0].command.seconds),
+            (1000, 0.005)
+        );
+        assert_eq!(rounds[1].baseline.calls, 2000);
         assert_eq!(
             rounds.iter().map(|r| r.baseline_first).collect::<Vec<_>>(),
             [false, true]

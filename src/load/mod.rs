@@ -16,6 +16,7 @@ mod connection;
 mod draw;
 mod driver;
 mod encode;
+mod environment;
 mod exchange;
 mod expect;
 mod failure;
@@ -45,10 +46,11 @@ mod tls;
 
 pub use adhoc::{Adhoc, AdhocReport, Cut, Rate, Requests, ShownFailure, adhoc};
 pub use driver::{Driver, PhaseSpec, StopRule};
+pub use environment::Environment;
 pub use failure::{CutRequest, FailureRow};
 pub use micro::{Calls, MicroRound, micro};
 pub use preflight::Preflight;
-pub use probe::{Level, order, probe, probe_url};
+pub use probe::{Level, Probed, order, probe, probe_url};
 pub use running::{PhaseTotals, Running, ThreadEnd};
 pub use summary::{
     DriverUse, Quantile, Times, driver_use, failures, latency_us, littles_ratio, times,

@@ -4,6 +4,7 @@ use anyhow::Context;
 
 use super::draw::{Draw, Lane, Seed};
 use super::encode::{Encoding, Unsendable};
+use super::environment::Environment;
 use super::expect::Expectation;
 use super::pick::Picker;
 use super::template::{Compiler, Kept, Scene, Shared, Template};
@@ -51,6 +52,7 @@ impl Plan {
         clients: &Clients,
         workload: &Workload,
         host: &str,
+        environment: Environment,
     ) -> anyhow::Result<Self> {
         anyhow::ensure!(!workload.steps.is_empty(), "the workload has no step");
         let mut names: Vec<String> = Vec::new();
@@ -59,7 +61,7 @@ impl Plan {
                 names.push(name.clone());
             }
         }
-        let mut compiler = Compiler::new(names.clone());
+        let mut compiler = Compiler::new(names.clone(), environment);
         let steps = workload
             .steps
             .iter()
@@ -103,6 +105,11 @@ impl Plan {
             return Ok(());
         };
         step.write_body(body, &scene, &mut draw, out)
+    }
+
+    /// What may be written down of a text from outside.
+    pub(super) fn without_secrets(&self, text: String) -> String {
+        self.shared.environment().hide(text)
     }
 
     /// Whether a client that holds `kept` can send a step.

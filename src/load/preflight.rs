@@ -31,7 +31,9 @@ pub(super) async fn run(setup: &Setup, seed: Seed) -> Vec<Preflight> {
         results.push(Preflight {
             step: setup.plan.steps[step].name.clone(),
             ok: result.is_ok(),
-            detail: result.unwrap_or_else(|fault| fault),
+            detail: setup
+                .plan
+                .without_secrets(result.unwrap_or_else(|fault| fault)),
         });
     }
     results

@@ -2,21 +2,19 @@
 //!
 //! Levels are only measured here; where the knee is, others judge.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use serde::Serialize;
+use std::time::{Duration, Instant};
 
 use super::adhoc::{self, Adhoc, drain};
 use super::draw::{Lane, Seed};
 use super::driver::{Driver, PhaseSpec, StopRule};
+use super::environment::Environment;
 use super::summary::{self, DriverUse, Times};
 use super::target::Target;
 use crate::experiment::{Clients, Load, Probe, Stage, Workload};
-use crate::measure::{FailureClass, Phase};
+use crate::measure::{Counts, FailureClass, Phase};
 
 /// One level, measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Closed-loop clients.
     pub clients: u32,
@@ -24,20 +22,33 @@ pub struct Level {
     pub place: usize,
     /// The first level once more: it tells whether the target has changed meanwhile.
     pub repeated: bool,
+    /// When its measured time began, on the monotonic clock.
+    pub began: Instant,
     /// Measured seconds.
     pub seconds: f64,
-    /// Ok requests a second.
-    pub rate: f64,
-    pub sent: u64,
-    pub ok: u64,
-    pub failed: u64,
-    pub cut: u64,
-    /// Failed requests by class.
-    pub failures: BTreeMap<FailureClass, u64>,
+    /// Requests of it: `sent = ok + failed + cut`.
+    pub counts: Counts,
     /// Of completed requests, in milliseconds.
     pub latency_ms: Times,
     /// What the driver used at this level.
     pub driver: DriverUse,
+}
+
+/// What a probe drives, and how.
+#[derive(Debug, Clone)]
+pub struct Probed<'a> {
+    /// The clients; their load is replaced by each level's.
+    pub clients: &'a Clients,
+    /// What they send.
+    pub workload: &'a Workload,
+    /// Where to.
+    pub target: &'a Target,
+    /// What the workload takes from the caller's environment.
+    pub environment: &'a Environment,
+    /// Levels and the time of each.
+    pub levels: &'a Probe,
+    /// Of the levels' order and of the draws.
+    pub seed: u64,
 }
 
 /// The order in which levels run: shuffled by the seed, then the first of them once more.
@@ -57,21 +68,21 @@ pub fn order(levels: &[u32], seed: u64) -> Vec<u32> {
     order
 }
 
-/// Runs every level; `done` sees each as it ends and says whether to go on. A tenth of each level, at most a second, is
-/// driven first and not counted.
+/// Runs every level; `done` sees each as it ends. A tenth of each level, at most a second, is driven first and not counted.
+/// Dropped in the middle, it stops sending.
 ///
 /// # Errors
-/// Those of [`Driver::new`].
+/// Those of [`Driver::new`] and of `done`.
 pub async fn probe(
-    clients: &Clients,
-    workload: &Workload,
-    target: &Target,
-    probe: &Probe,
-    seed: u64,
-    mut done: impl FnMut(&Level) -> bool,
+    probed: &Probed<'_>,
+    mut done: impl FnMut(&Level) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Level>> {
+    let (clients, each) = (probed.clients, probed.levels.each);
     let mut levels: Vec<Level> = Vec::new();
-    for (place, level) in order(&probe.clients, seed).into_iter().enumerate() {
+    for (place, level) in order(&probed.levels.clients, probed.seed)
+        .into_iter()
+        .enumerate()
+    {
         let mut these = clients.clone();
         these.load = Load::Closed {
             stages: vec![Stage {
@@ -81,18 +92,25 @@ pub async fn probe(
             think: Duration::ZERO,
             ramp: Duration::ZERO,
         };
-        let mut driver = Driver::new(&these, workload, target.clone(), seed)?;
-        let before = (probe.each / 10).min(Duration::from_secs(1));
+        let mut driver = Driver::new(
+            &these,
+            probed.workload,
+            probed.target.clone(),
+            probed.seed,
+            probed.environment.clone(),
+        )?;
+        let before = (each / 10).min(Duration::from_secs(1));
         drain(driver.start(PhaseSpec {
             phase: Phase::Warmup,
             stop: StopRule::After(before),
         }))
         .await;
-        let totals = drain(driver.start(PhaseSpec {
+        let measuring = driver.start(PhaseSpec {
             phase: Phase::Measuring,
-            stop: StopRule::After(probe.each.saturating_sub(before)),
-        }))
-        .await;
+            stop: StopRule::After(each.saturating_sub(before)),
+        });
+        let began = measuring.origin();
+        let totals = drain(measuring).await;
         let counts = &totals.counts;
         let timeout_ms = clients.timeout.as_secs_f64() * 1e3;
         let timed_out = counts.class(FailureClass::Timeout);
@@ -101,18 +119,14 @@ pub async fn probe(
             clients: level,
             place,
             repeated: levels.iter().any(|other| other.clients == level),
+            began,
             seconds: totals.seconds,
-            rate: counts.ok as f64 / totals.seconds.max(f64::MIN_POSITIVE),
-            sent: counts.sent,
-            ok: counts.ok,
-            failed: counts.failed_total(),
-            cut: counts.cut,
-            failures: summary::failures(counts),
+            counts: *counts,
             driver: summary::driver_use(&totals, latency_ms.p50.ms()),
             latency_ms,
         });
-        if levels.last().is_some_and(|level| !done(level)) {
-            break;
+        if let Some(level) = levels.last() {
+            done(level)?;
         }
     }
     Ok(levels)
@@ -126,12 +140,20 @@ pub async fn probe_url(
     asked: &Adhoc,
     levels: &Probe,
     seed: u64,
-    done: impl FnMut(&Level) -> bool,
+    done: impl FnMut(&Level) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Level>> {
     let clients = adhoc::clients(asked)?;
     let target = Target::resolve(&asked.url, &clients).await?;
     let workload = adhoc::workload(asked, &target.path)?;
-    probe(&clients, &workload, &target, levels, seed, done).await
+    let probed = Probed {
+        clients: &clients,
+        workload: &workload,
+        target: &target,
+        environment: &asked.environment,
+        levels,
+        seed,
+    };
+    probe(&probed, done).await
 }
 
 #[cfg(test)]

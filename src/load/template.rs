@@ -7,14 +7,22 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::UndefinedBehavior;
 use serde_json::Value;
 
 use super::draw::Draw;
 use super::encode::{Encoding, Unsendable, put, put_text};
+use super::environment::Environment;
 
 /// The names that a template may use besides kept values.
-const BUILT_IN: [&str; 5] = ["client", "iteration", "random_int", "random_choice", "uuid"];
+const BUILT_IN: [&str; 6] = [
+    "client",
+    "iteration",
+    "random_int",
+    "random_choice",
+    "uuid",
+    "env",
+];
 
 /// A kept value and its text.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,11 +50,19 @@ pub(super) struct Scene<'a> {
     pub shared: &'a Shared,
 }
 
-/// What all templates of a workload share: the names of kept values and the general templates.
+/// What all templates of a workload share: the names of kept values, the general templates, the environment.
 #[derive(Debug)]
 pub(super) struct Shared {
     names: Vec<String>,
-    general: Environment<'static>,
+    general: minijinja::Environment<'static>,
+    environment: Environment,
+}
+
+impl Shared {
+    /// What is taken from the caller's environment.
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
 }
 
 /// A compiled template.
@@ -71,6 +87,8 @@ enum Source {
     Uuid,
     Client,
     Iteration,
+    /// A name of the caller's environment.
+    Env(String),
     /// A template of the environment, by name.
     General(String),
 }
@@ -82,13 +100,17 @@ pub(super) struct Compiler {
 
 impl Compiler {
     /// `names`: the kept values of all steps.
-    pub(super) fn new(names: Vec<String>) -> Self {
-        let mut general = Environment::new();
+    pub(super) fn new(names: Vec<String>, environment: Environment) -> Self {
+        let mut general = minijinja::Environment::new();
         general.set_undefined_behavior(UndefinedBehavior::Strict);
         general.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         super::general::add_functions(&mut general);
         Compiler {
-            shared: Shared { names, general },
+            shared: Shared {
+                names,
+                general,
+                environment,
+            },
         }
     }
 
@@ -240,9 +262,16 @@ impl Compiler {
         let source = match expression {
             "client" => Some(Source::Client),
             "iteration" => Some(Source::Iteration),
+            env if env.starts_with("env.") => self.env(&env["env.".len()..]),
             _ => self.call(expression)?,
         };
         Ok(source)
+    }
+
+    /// `None` for more than a name, which goes the general way.
+    fn env(&self, name: &str) -> Option<Source> {
+        let known = self.shared.environment.get(name).is_some();
+        known.then(|| Source::Env(name.to_owned()))
     }
 
     fn call(&self, expression: &str) -> anyhow::Result<Option<Source>> {
@@ -365,6 +394,12 @@ fn fill_value(
         }
         Source::Client => put_text(&scene.client.to_string(), encoding, out),
         Source::Iteration => put_text(&scene.iteration.to_string(), encoding, out),
+        Source::Env(name) => {
+            let value = scene.shared.environment.get(name);
+            let value = value
+                .ok_or_else(|| Unsendable(format!("the environment variable {name} is not set")))?;
+            put(&Value::from(value), Some(value), encoding, out)
+        }
         Source::General(name) => {
             let kept = scene
                 .shared
@@ -376,8 +411,8 @@ fn fill_value(
                 &scene.shared.general,
                 name,
                 kept,
-                scene.client,
-                scene.iteration,
+                scene.shared.environment.values(),
+                (scene.client, scene.iteration),
                 draw,
             )?;
             put_text(&text, encoding, out)

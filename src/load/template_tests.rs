@@ -4,14 +4,14 @@ use super::*;
 use serde_json::json;
 
 fn filled(text: &str, encoding: Encoding, kept: Value) -> Result<String, Unsendable> {
-    let mut compiler = Compiler::new(vec!["id".into()]);
+    let mut compiler = Compiler::new(vec!["id".into()], Environment::default());
     let mut template = Template::default();
     compiler.text(&mut template, text, encoding).unwrap();
     fill(&template, compiler, kept)
 }
 
 fn filled_json(document: Value, kept: Value) -> Value {
-    let mut compiler = Compiler::new(vec!["id".into()]);
+    let mut compiler = Compiler::new(vec!["id".into()], Environment::default());
     let mut template = Template::default();
     compiler.json(&mut template, &document).unwrap();
     serde_json::from_str(&fill(&template, compiler, kept).unwrap()).unwrap()
@@ -80,7 +80,7 @@ fn what_is_more_than_a_name_is_rendered_with_the_same_draw() {
 
 #[test]
 fn faults_are_found_when_compiling() {
-    let mut compiler = Compiler::new(vec!["id".into()]);
+    let mut compiler = Compiler::new(vec!["id".into()], Environment::default());
     let mut template = Template::default();
     for bad in [
         "{{ nothing }}",

@@ -158,7 +158,7 @@ impl ArmWriter {
     }
 }
 
-fn csv_line(fields: &[String]) -> Result<Vec<u8>> {
+pub(super) fn csv_line(fields: &[String]) -> Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
     writer.write_record(fields).context("writing a row")?;
     writer

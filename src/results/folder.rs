@@ -37,6 +37,20 @@ impl RunFolder {
         Ok(Self { path })
     }
 
+    /// Makes the folder of a probe that is run alone, below `results/<name>/probes/`: no run, so no list of runs has it.
+    ///
+    /// # Errors
+    /// As [`RunFolder::create`].
+    pub fn create_probe(results: &Path, name: &str, started: &str, salt: u16) -> Result<Self> {
+        let path = results
+            .join(name)
+            .join("probes")
+            .join(format!("{started}-{salt:04x}"));
+        fs::create_dir_all(&path)
+            .with_context(|| format!("making the probe's folder {}", path.display()))?;
+        Ok(Self { path })
+    }
+
     /// Takes a folder that exists; follows `latest`.
     ///
     /// # Errors
@@ -96,6 +110,11 @@ impl RunFolder {
     /// Levels of the probe.
     pub fn probe(&self) -> PathBuf {
         self.path.join("probe.csv")
+    }
+
+    /// Logs of the deployment that was probed.
+    pub fn probe_logs(&self) -> PathBuf {
+        self.path.join("logs").join("probe")
     }
 
     /// Counted calls.

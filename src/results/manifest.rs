@@ -52,6 +52,9 @@ pub struct Manifest {
     pub git_clean: Option<bool>,
     /// Seconds an interval of latency.hlog.
     pub latency_interval_s: u64,
+    /// Why the probe or counted calls (`probe`, `micro.NAME`) are missing or not whole, though the file declares them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_whole: BTreeMap<String, String>,
 }
 
 /// The tool that ran.

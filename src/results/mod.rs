@@ -7,6 +7,7 @@ mod arm;
 mod folder;
 mod hlog;
 mod manifest;
+mod probe;
 mod read;
 mod rows;
 
@@ -14,5 +15,8 @@ pub use arm::{ArmLayout, ArmWriter};
 pub use folder::{ArmFolder, RunFolder, list_runs};
 pub use hlog::{LatencyData, LatencyInterval, LatencyLog, interval_seconds};
 pub use manifest::{Manifest, SCHEMA, ToolFacts, TrialRecord};
+pub use probe::{
+    MicroRow, MicroWriter, ProbeRow, ProbeWriter, Reading, ServiceUse, read_micro, read_probe,
+};
 pub use read::{Run, SampleSeries, Trial, read_run};
 pub use rows::{FailureLine, SecondRow};

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use super::folder::{ArmFolder, RunFolder};
 use super::hlog::LatencyData;
 use super::manifest::Manifest;
+use super::probe::{MicroRow, ProbeRow, read_micro, read_probe};
 use super::rows::{FailureLine, SecondRow, read_failures, read_seconds, whole_lines};
 use crate::measure::Event;
 use crate::name::Arm;
@@ -24,6 +25,10 @@ pub struct Run {
     pub experiment: String,
     /// Its arms, in the realised order, those that never began left out.
     pub trials: Vec<Trial>,
+    /// Levels of the saturation probe, in the order in which they ran.
+    pub probe: Vec<ProbeRow>,
+    /// Rounds of counted calls.
+    pub micro: Vec<MicroRow>,
     /// Lines of notes.jsonl.
     pub notes: Vec<serde_json::Value>,
 }
@@ -79,6 +84,8 @@ pub fn read_run(folder: &RunFolder) -> Result<Run> {
         manifest,
         experiment,
         trials,
+        probe: read_probe(&folder.probe())?,
+        micro: read_micro(&folder.micro())?,
         notes: json_lines(&folder.notes())?,
     })
 }

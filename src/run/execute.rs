@@ -131,7 +131,7 @@ pub fn stopped_at_once(folder: &RunFolder) -> Result<()> {
     manifest.write(folder)
 }
 
-/// Planned seconds of a whole run: warm-up, measured time and rest; starts and stops are not foreseen.
+/// Planned seconds of a whole run: warm-up, measured time, rest and probe; starts and stops are not foreseen.
 fn planned_seconds(experiment: &Experiment, trials: &[Trial]) -> Option<f64> {
     let schedule = &experiment.schedule;
     let Stop::Duration(durations) = &schedule.stop else {
@@ -142,7 +142,10 @@ fn planned_seconds(experiment: &Experiment, trials: &[Trial]) -> Option<f64> {
         .map(|trial| schedule.warmup + *durations.get(trial.arm))
         .sum();
     let rests = schedule.rest * u32::try_from(trials.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    Some((arms + rests).as_secs_f64())
+    let probe = experiment.probe.as_ref().map_or(Duration::ZERO, |probe| {
+        probe.each * u32::try_from(probe.clients.len() + 1).unwrap_or(u32::MAX)
+    });
+    Some((arms + rests + probe).as_secs_f64())
 }
 
 fn first_manifest(
@@ -186,6 +189,7 @@ fn first_manifest(
         git_commit: git.as_ref().map(|(commit, _)| commit.clone()),
         git_clean: git.as_ref().map(|(_, clean)| *clean),
         latency_interval_s: interval_seconds(experiment.schedule.window),
+        not_whole: Default::default(),
     })
 }
 
@@ -222,12 +226,17 @@ impl Scene<'_> {
             tracing::info!(?swept, "removed what killed runs had left");
         }
         let scratch = deploy::Scratch::create(&base, &token)?;
-        let prepared =
-            match deploy::prepare(&self.experiment.arms, self.context(scratch.path())).await {
-                Ok(prepared) => prepared,
-                Err(_) if *self.cancel.borrow() > Cancel::No => return Ok(Outcome::Interrupted),
-                Err(error) => return Err(error),
-            };
+        let around = context(
+            self.options,
+            self.folder,
+            scratch.path(),
+            self.cancel.clone(),
+        );
+        let prepared = match deploy::prepare(&self.experiment.arms, around).await {
+            Ok(prepared) => prepared,
+            Err(_) if *self.cancel.borrow() > Cancel::No => return Ok(Outcome::Interrupted),
+            Err(error) => return Err(error),
+        };
         self.manifest.programs = prepared.programs();
         let exempt = deploy::Exempt::new(&self.experiment.control);
         let items = deploy::compare(
@@ -242,7 +251,10 @@ impl Scene<'_> {
             prepared.finish().await?;
             return Ok(Outcome::Failed(difference));
         }
-        let outcome = self.each_trial(&prepared, trials, tell).await;
+        let mut outcome = self.each_trial(&prepared, trials, tell).await;
+        if matches!(outcome, Ok(Outcome::Complete)) {
+            outcome = self.apart(&prepared, tell).await;
+        }
         prepared.finish().await?;
         outcome
     }
@@ -280,19 +292,6 @@ impl Scene<'_> {
         tokio::select! {
             () = tokio::time::sleep(rest) => true,
             asked = self.cancel.wait_for(|cancel| *cancel > Cancel::No) => asked.is_err(),
-        }
-    }
-
-    fn context(&self, scratch: &Path) -> deploy::Context {
-        deploy::Context {
-            scratch: scratch.to_owned(),
-            logs: self.folder.path().join("logs"),
-            run_token: self.folder.id(),
-            env: self.options.env.clone(),
-            working_dir: self.options.working_dir.clone(),
-            supervisor_exe: self.options.supervisor_exe.clone(),
-            keep_services: self.options.keep_services,
-            cancel: asked_to_stop(self.cancel.clone()),
         }
     }
 
@@ -360,6 +359,25 @@ impl Scene<'_> {
             record.measured_from = Some(moment);
         }
         self.manifest.write(self.folder)
+    }
+}
+
+/// What a deployment is prepared with.
+pub(super) fn context(
+    options: &Options,
+    folder: &RunFolder,
+    scratch: &Path,
+    cancel: watch::Receiver<Cancel>,
+) -> deploy::Context {
+    deploy::Context {
+        scratch: scratch.to_owned(),
+        logs: folder.path().join("logs"),
+        run_token: folder.id(),
+        env: options.env.clone(),
+        working_dir: options.working_dir.clone(),
+        supervisor_exe: options.supervisor_exe.clone(),
+        keep_services: options.keep_services,
+        cancel: asked_to_stop(cancel),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::plan::Trial;
 use crate::measure::Phase;
+use crate::results::ProbeRow;
 
 /// Something that a person who waits wants to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,8 @@ pub enum Progress {
         /// Failed ones.
         failed: u64,
     },
+    /// A level of the saturation probe has ended.
+    Level(ProbeRow),
     /// Quiet time between arms.
     Resting {
         /// For so long.

@@ -16,7 +16,7 @@ use super::timeline::timeline;
 use super::watch::watched_services;
 use crate::deploy::{Deployment, Prepared, RowCount, StartError};
 use crate::experiment::{ArmSetup, ServiceKind, Stop};
-use crate::load::{Driver, PhaseSpec, PhaseTotals, StopRule, Target};
+use crate::load::{Driver, Environment, PhaseSpec, PhaseTotals, StopRule, Target};
 use crate::measure::{EventKind, Phase, ServiceFacts, StopReason};
 use crate::prune;
 use crate::results::{ArmLayout, ArmWriter, interval_seconds};
@@ -189,7 +189,9 @@ impl Stage<'_> {
             target.addresses.iter().map(ToString::to_string).collect(),
         )?;
         let seed = scene.experiment.schedule.seed;
-        let mut driver = Driver::new(&clients, &self.setup.workload, target, seed)?;
+        let workload = &self.setup.workload;
+        let environment = Environment::gather(&clients, workload, &*scene.options.env)?;
+        let mut driver = Driver::new(&clients, workload, target, seed, environment)?;
         if let Some(end) = self.preflight(&mut driver).await? {
             return Ok(end);
         }

@@ -56,6 +56,7 @@ fn manifest(summary: &Summary) -> Manifest {
         git_commit: None,
         git_clean: None,
         latency_interval_s: 1,
+        not_whole: Default::default(),
     }
 }
 

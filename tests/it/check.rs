@@ -196,22 +196,6 @@ fn a_host_from_the_environment_is_judged_when_it_is_known() {
 }
 
 #[test]
-fn what_cannot_be_run_yet_is_named() {
-    let text = fs::read_to_string(root().join("experiments/quickstart.toml")).unwrap();
-    let quickstart = check("x.toml", text.as_bytes()).unwrap().experiment;
-    assert_eq!(quickstart.not_built(), Vec::<String>::new());
-    let text = text.replace(
-        "closed  = 8",
-        "closed = 8\nheaders = { X-Key = \"{{ env.K }}\" }",
-    );
-    let named = check("x.toml", text.as_bytes())
-        .unwrap()
-        .experiment
-        .not_built();
-    assert_eq!(named, ["{{ env.NAME }} in headers and steps"]);
-}
-
-#[test]
 fn arms_differ_in_the_variable_and_nothing_else() {
     let checked = load(&root().join("experiments/quickstart.toml"), &options()).unwrap();
     let mut arms = checked.experiment.arms.clone();
@@ -253,8 +237,17 @@ fn the_check_report_names_what_would_be_done() {
     let programs: Vec<&str> = report.programs.iter().map(|p| p.program.as_str()).collect();
     assert_eq!(
         programs,
-        ["postgres", "cargo", "target/release/invoicing", "caddy"]
+        [
+            "postgres",
+            "cargo",
+            "target/release/invoicing",
+            "caddy",
+            "target/release/opbench"
+        ]
     );
+    // The build makes the counted calls' program as well.
+    let opbench = report.programs.last().unwrap();
+    assert!(opbench.built && opbench.needed_by == "JSON encoder");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ceteris::experiment::{
     Arrival, Body, Clients, Expect, Load, Pick, Protocol, Stage, Step, Workload,
 };
-use ceteris::load::{Driver, FailureRow, PhaseSpec, PhaseTotals, StopRule, Target};
+use ceteris::load::{Driver, Environment, FailureRow, PhaseSpec, PhaseTotals, StopRule, Target};
 use ceteris::measure::{FailureClass, LoadSecond, Phase};
 use ceteris::name::{ServiceName, StepName};
 
@@ -65,7 +65,7 @@ pub struct Drive {
 
 pub async fn driver(url: &str, clients: &Clients, workload: &Workload) -> Driver {
     let target = Target::resolve(url, clients).await.unwrap();
-    Driver::new(clients, workload, target, 7).unwrap()
+    Driver::new(clients, workload, target, 7, Environment::default()).unwrap()
 }
 
 pub async fn phase(driver: &mut Driver, stop: StopRule) -> Drive {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ceteris::experiment::Step;
-use ceteris::load::StopRule;
+use ceteris::load::{Driver, Environment, StopRule, Target};
 use ceteris::measure::FailureClass::{self, *};
 use serde_json::json;
 
@@ -242,4 +242,36 @@ async fn only_some_failures_have_rows_and_none_is_lost() {
         "{:?}",
         drive.failures[0]
     );
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_the_server_and_into_no_row() {
+    const SECRET: &str = "hush-\"hush\"/9";
+    let server = Misbehaving::start();
+    let mut clients = clients(1);
+    clients
+        .headers
+        .push(("X-Key".into(), "Bearer {{ env.KEY }}".into()));
+    let mut echo = step("echo", "POST", "/echo?key={{ env.KEY }}");
+    echo.body = Some(ceteris::experiment::Body::Json(
+        json!({"key": "{{ env.KEY }}", "long": "{{ env.KEY ~ '' }} {{ client }}"}),
+    ));
+    echo.expect.status = vec![201];
+    let workload = workload(vec![echo]);
+    let read = |name: &str| (name == "KEY").then(|| SECRET.to_owned());
+    let environment = Environment::gather(&clients, &workload, &read).unwrap();
+    let target = Target::resolve(&server.url(), &clients).await.unwrap();
+    let mut driver = Driver::new(&clients, &workload, target, 1, environment).unwrap();
+    let before = driver.preflight().await;
+    let drive = phase(&mut driver, StopRule::Requests(3)).await;
+    assert_eq!(drive.totals.counts.class(UnexpectedStatus), 3);
+    let told = drive.failures.iter().map(|row| row.said.as_str());
+    for said in told.chain([before[0].detail.as_str()]) {
+        // The server repeated query and body; the value is in neither, the name in both.
+        assert!(!said.contains("hush-"), "{said}");
+        assert!(said.contains("key={{ env.KEY }}"), "{said}");
+        assert!(said.contains("\"key\":\"{{ env.KEY }}\""), "{said}");
+    }
+    let unset = Environment::gather(&clients, &workload, &|_| None).unwrap_err();
+    assert!(format!("{unset:#}").contains("KEY is not set"), "{unset:#}");
 }

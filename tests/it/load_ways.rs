@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ceteris::experiment::{Arrival, Clients, Load, Protocol, Stage};
-use ceteris::load::{Driver, PhaseSpec, StopRule, Target};
+use ceteris::load::{Driver, Environment, PhaseSpec, StopRule, Target};
 use ceteris::measure::{FailureClass, Phase};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -292,7 +292,14 @@ async fn faults_of_a_workload_are_found_before_any_request() {
         (step("a", "GET", "x"), "begin with '/'"),
         (framed, "Content-Length"),
     ] {
-        let fault = Driver::new(&clients(1), &workload(vec![bad]), target.clone(), 1).unwrap_err();
+        let fault = Driver::new(
+            &clients(1),
+            &workload(vec![bad]),
+            target.clone(),
+            1,
+            Environment::default(),
+        )
+        .unwrap_err();
         assert!(format!("{fault:#}").contains(text), "{fault:#}");
     }
 }

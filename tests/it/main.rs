@@ -13,6 +13,8 @@ mod cli;
 mod deploy;
 mod load;
 mod load_faults;
+mod load_own_side;
+mod load_stall;
 mod load_ways;
 mod misbehaving;
 mod report;

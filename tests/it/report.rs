@@ -48,6 +48,7 @@ fn kinds() -> Vec<(&'static str, Summary)> {
         ("smoke", fixture::smoke()),
         ("unequal", fixture::unequal()),
         ("null", fixture::null()),
+        ("apart", fixture::apart()),
     ]
 }
 
@@ -76,6 +77,21 @@ fn the_picture_of_throughput_is_drawn_as_it_should() {
         ["throughput", "latency", "histogram", "memory", "rows"]
     );
     golden("throughput.svg", &charts[0].svg);
+}
+
+#[test]
+fn a_probe_has_a_picture_with_its_knee() {
+    let charts = report::charts(&fixture::apart());
+    let probe = charts.iter().find(|chart| chart.name == "probe").unwrap();
+    golden("probe.svg", &probe.svg);
+    assert!(probe.svg.contains("knee: 4 clients"));
+    // A knee that may be the driver's own is not marked.
+    let mut summary = fixture::apart();
+    let found = summary.probe.as_mut().unwrap().found.as_mut().unwrap();
+    found.driver_was_the_limit = true;
+    let charts = report::charts(&summary);
+    let probe = charts.iter().find(|chart| chart.name == "probe").unwrap();
+    assert!(!probe.svg.contains("knee"), "{}", probe.svg);
 }
 
 /// The lines of the evidence box from one heading to the next.

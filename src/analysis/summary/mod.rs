@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
+mod apart;
 mod arm;
 
 use serde::{Deserialize, Serialize};
 
+pub use apart::*;
 pub use arm::*;
 
 use super::verdict::Verdict;
@@ -62,6 +64,12 @@ pub struct Summary {
     pub limits: Vec<LimitResult>,
     /// Actions, by arm and in time order.
     pub actions: Vec<ActionResult>,
+    /// The saturation probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeSummary>,
+    /// Counted calls, in file order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub micro: Vec<MicroSummary>,
     /// Remarks that the author added afterwards.
     pub notes: Vec<Note>,
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 mod latency;
 mod pairs;
+mod probe;
 mod sampled;
 mod svg;
 mod throughput;
@@ -55,6 +56,7 @@ pub fn charts(summary: &Summary) -> Vec<Chart> {
         sampled::memory(summary),
         sampled::rows(summary),
         pairs::pairs(summary),
+        probe::probe(summary),
     ]
     .into_iter()
     .flatten()

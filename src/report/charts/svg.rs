@@ -404,7 +404,7 @@ impl Panel {
         canvas.text(x, self.bottom() + 18.0, "tick", Anchor::Middle, label);
     }
 
-    fn x_title(&self, canvas: &mut Canvas, title: &str) {
+    pub fn x_title(&self, canvas: &mut Canvas, title: &str) {
         canvas.text(
             self.left + self.width / 2.0,
             self.bottom() + 36.0,

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+mod apart;
 mod arms;
 mod evidence;
 mod finding;
@@ -80,6 +81,12 @@ pub struct View {
     pub gates: Option<Table>,
     /// The runner's own figures.
     pub runner: Option<Table>,
+    /// The saturation probe in words, a sentence each; its picture is the chart `probe`.
+    pub saturation: Vec<String>,
+    /// Levels of the saturation probe.
+    pub probe: Option<Table>,
+    /// Counted calls.
+    pub micro: Option<Table>,
     /// Every run of this experiment that was ever kept.
     pub kept: Table,
     /// Terms used, with a sentence each.
@@ -218,6 +225,9 @@ pub fn view(summary: &Summary, kept: &[KeptRun]) -> View {
         between: judged::between(summary),
         gates: judged::gates(summary),
         runner: arms::runner(summary),
+        saturation: apart::saturation(summary),
+        probe: apart::probe(summary),
+        micro: apart::micro(summary),
         kept: kept_runs(summary, kept),
         terms: terms::terms(summary),
         again: again(summary),

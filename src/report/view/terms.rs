@@ -136,6 +136,18 @@ pub(super) fn terms(summary: &Summary) -> Vec<Line> {
             "How much the same figure differs between runs of the very same set-up; a difference between arms must stand out from it.",
         ));
     }
+    if summary.probe.is_some() {
+        terms.push((
+            "knee",
+            "The number of clients from which on more of them bring no more throughput, only longer waits.",
+        ));
+    }
+    if !summary.micro.is_empty() {
+        terms.push((
+            "counted call",
+            "Something too small for a request, done n times by a program of its own and timed against the same loop without it.",
+        ));
+    }
     terms
         .into_iter()
         .map(|(term, sentence)| Line::new(term, sentence))

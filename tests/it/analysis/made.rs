@@ -219,5 +219,6 @@ fn manifest(experiment: &Experiment, plays: &[Play], outcome: Option<&str>) -> M
         git_commit: None,
         git_clean: None,
         latency_interval_s: interval_seconds(experiment.schedule.window),
+        not_whole: Default::default(),
     }
 }

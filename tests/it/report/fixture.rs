@@ -157,6 +157,8 @@ pub fn valid() -> Summary {
             limit("that every table must be pruned: one schema and one query mix were run", true),
         ],
         actions: Vec::new(),
+        probe: None,
+        micro: Vec::new(),
         notes: vec![Note {
             at_s: Some(60.0),
             written: "2026-12-01T08:00:00Z".into(),

@@ -13,13 +13,25 @@ use super::fixture;
 
 /// A run in which every text from outside is `text`.
 fn with_text(text: &str) -> (Summary, Vec<KeptRun>) {
-    let mut summary = fixture::valid();
+    let mut summary = fixture::apart();
     let words = || text.to_owned();
     let header = &mut summary.experiment;
     header.title = words();
     header.question = words();
     header.status = Some(words());
     header.footer = Some(words());
+    if let Some(probe) = &mut summary.probe {
+        probe.verdict = words();
+        probe.not_whole = Some(words());
+        for level in &mut probe.levels {
+            level.driver_limits = vec![words()];
+            level.services[0].service = words();
+        }
+    }
+    for micro in &mut summary.micro {
+        micro.name = words();
+        micro.not_whole = Some(words());
+    }
     summary.setup.machine.cpu_model = words();
     summary.setup.clients = words();
     summary.setup.pruning.control = Some(words());

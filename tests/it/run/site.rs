@@ -17,7 +17,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// The application, compiled once.
-fn application() -> &'static Path {
+pub fn application() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
