@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use site::{Site, told, turn, with};
+use site::{Site, told, turn};
 
 #[path = "../it/run/site.rs"]
 #[expect(
