@@ -213,6 +213,7 @@ fn arm_files(folder: &RunFolder, arm: Arm) {
             },
             driver_cpu_s: 0.12,
             send_delay_us: 20.0,
+            silence: None,
         };
         let host = HostSecond {
             busy: 1.2,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use super::actions::spread;
 use super::arm::ArmRuns;
 use super::figures::Figures;
 use super::finding::{change_between, slope_per_hour};
@@ -255,7 +256,7 @@ fn sampled(runs: &ArmRuns<'_>, figures: &mut Figures) {
 /// Figures that events carry: starts, prunes, and what could not be read.
 fn events(runs: &ArmRuns<'_>, setup: &ArmSetup, figures: &mut Figures) {
     let arm = runs.arm;
-    let mut ready: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
+    let mut ready: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut restarts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut pruned: BTreeMap<&str, u64> = BTreeMap::new();
     let mut prune_ms = 0.0;
@@ -269,9 +270,7 @@ fn events(runs: &ArmRuns<'_>, setup: &ArmSetup, figures: &mut Figures) {
                     epoch,
                     ..
                 } => {
-                    let all = ready.entry(service).or_default();
-                    all.0 += ready_ms;
-                    all.1 += 1;
+                    ready.entry(service).or_default().push(*ready_ms);
                     *restarts.entry(service).or_default() += u64::from(*epoch > 0);
                 }
                 EventKind::Prune {
@@ -293,8 +292,9 @@ fn events(runs: &ArmRuns<'_>, setup: &ArmSetup, figures: &mut Figures) {
             }
         }
     }
-    for (service, (ms, n)) in ready {
-        figures.number(format!("{arm}.services.{service}.ready_ms"), ms / n as f64);
+    for (service, all) in ready {
+        let name = format!("{arm}.services.{service}.ready_ms");
+        spread(figures, &name, Some(&all), || "it never started".to_owned());
     }
     for (service, n) in restarts {
         figures.number(format!("{arm}.services.{service}.restarts"), n as f64);

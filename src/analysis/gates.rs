@@ -3,10 +3,10 @@
 //! A failed gate of the first four makes the run invalid; the others block a part of the claims. What a gate rests on must
 //! have been observed: absent is never passed.
 
-use super::actions::Recoveries;
 use super::arm::ArmRuns;
 use super::figures::{brief, percent};
 use super::load_gates::{driver, littles};
+use super::recovery::Recoveries;
 use super::setup::planned;
 use super::summary::{Gate, TookEffect};
 use super::verdict::Verdict;
@@ -231,8 +231,7 @@ fn sampled(
             m.seconds.floor(),
         )];
         for service in &started {
-            let up_s = seconds - down_s(&m.trial.events, service, seconds);
-            let planned = (up_s / period_s).floor();
+            let planned = readings_due(&m.trial.events, service, period_s, seconds);
             let taken = m
                 .trial
                 .samples
@@ -272,22 +271,32 @@ fn sampled(
     }
 }
 
-/// Seconds of the measured time in which a service was down: nothing can be read of it then.
-fn down_s(events: &[Event], service: &str, seconds: f64) -> f64 {
-    let (mut total, mut since) = (0.0, None);
+/// Readings of a service that were due in the measured time: nothing can be read of one that is down, or was an instant ago.
+fn readings_due(events: &[Event], service: &str, period_s: f64, seconds: f64) -> f64 {
+    /// A round takes its time, and is paced, not exact.
+    const NEAR_S: f64 = 0.25;
+    let mut down: Vec<(f64, f64)> = Vec::new();
+    let mut since = None;
     for event in events {
-        let at_s = event.at_s.clamp(0.0, seconds);
         match &event.kind {
             EventKind::ServiceExited { service: name, .. } if name == service => {
-                since.get_or_insert(at_s);
+                since.get_or_insert(event.at_s);
             }
             EventKind::ServiceStarted { service: name, .. } if name == service => {
-                total += since.take().map_or(0.0, |from: f64| at_s - from);
+                down.extend(since.take().map(|from| (from, event.at_s)));
             }
             _ => {}
         }
     }
-    total + since.map_or(0.0, |from| seconds - from)
+    down.extend(since.map(|from| (from, f64::INFINITY)));
+    let due = (1..=(seconds / period_s).floor() as u64)
+        .map(|round| round as f64 * period_s)
+        .filter(|at_s| {
+            !down
+                .iter()
+                .any(|(from, to)| (from - NEAR_S..=to + NEAR_S).contains(at_s))
+        });
+    due.count() as f64
 }
 
 fn clocks(runs: &ArmRuns<'_>) -> (Verdict, String) {
@@ -322,6 +331,7 @@ fn clocks(runs: &ArmRuns<'_>) -> (Verdict, String) {
 
 fn lived(runs: &ArmRuns<'_>) -> (Verdict, String) {
     let mut died = Vec::new();
+    let mut asked = 0u64;
     for run in &runs.runs {
         let mut stopping = false;
         for event in &run.measured.trial.events {
@@ -338,12 +348,17 @@ fn lived(runs: &ArmRuns<'_>) -> (Verdict, String) {
                     "{service} ended after {} s ({status})",
                     brief(event.at_s)
                 )),
+                EventKind::ServiceExited { expected: true, .. } if !stopping => asked += 1,
                 _ => {}
             }
         }
     }
     if died.is_empty() {
-        (Verdict::Supported, "none ended".to_owned())
+        let detail = match asked {
+            0 => "none ended".to_owned(),
+            n => format!("none ended of itself; actions ended one {n} times"),
+        };
+        (Verdict::Supported, detail)
     } else {
         (Verdict::Refuted, died.join("; "))
     }

@@ -197,7 +197,13 @@ fn deployment(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
             }
             _ => {}
         }
-        if postgres.settings.is_empty() && postgres.url.is_none() {
+        if postgres.url.is_some() {
+            texts.push(format!(
+                "a database that serves this experiment alone: {name} ran already, so its processes, memory and limits were not \
+                 observed, what it did for others counts in its WAL and checkpoints, its caches were as others had left them, \
+                 and no CHECKPOINT was made between warm-up and measured time"
+            ));
+        } else if postgres.settings.is_empty() {
             texts.push(format!(
                 "a tuned database: {name} ran with the server's default settings"
             ));

@@ -8,6 +8,7 @@
 //! ```
 
 mod actions;
+mod aftermath;
 mod arm;
 mod arm_figures;
 mod beside;
@@ -35,6 +36,7 @@ mod moments;
 mod observed;
 mod present;
 pub mod probe;
+mod recovery;
 pub mod saturation;
 mod series;
 mod setup;

@@ -73,7 +73,7 @@ pub(super) const FILES: [(&str, &str); 19] = [
 ];
 
 /// Columns of seconds.csv and warmup.csv, but for the failure classes and the steps.
-pub(super) const SECONDS: [(&str, &str, &str); 28] = [
+pub(super) const SECONDS: [(&str, &str, &str); 30] = [
     (
         "at_s",
         "s",
@@ -137,6 +137,16 @@ pub(super) const SECONDS: [(&str, &str, &str); 28] = [
         "send_delay_us",
         "us",
         "median delay between the moment a request could be sent and its first byte",
+    ),
+    (
+        "silence_ms",
+        "ms",
+        "longest time without an ok answer that touches this second, earlier seconds included",
+    ),
+    (
+        "silence_until_ms",
+        "ms",
+        "millisecond of this second in which it ended; 1000: not in this second",
     ),
     ("busy", "cores", "busy on the host: all but idle and iowait"),
     ("steal", "cores", "taken by the hypervisor"),

@@ -13,6 +13,7 @@ use super::prepare::Site;
 use super::proxy;
 use super::render::{Names, Offer};
 use crate::experiment::{Proxy, Service, ServiceKind};
+use crate::name::Arm;
 
 #[derive(Debug)]
 pub(crate) struct Caddy {
@@ -41,7 +42,7 @@ impl Kind for Caddy {
             if other.bin == self.declared.bin && other.config == self.declared.config)
     }
 
-    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path) -> Result<Offer> {
+    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path, _: Arm) -> Result<Offer> {
         Ok(kind::loopback("http", port, dir))
     }
 

@@ -43,6 +43,10 @@ impl Deployment {
                     .await
                     .with_context(|| format!("{name}: VACUUM (ANALYZE) in {database}"))?;
             }
+            if declared.url.is_some() {
+                // A checkpoint is the whole server's, and that serves others too.
+                continue;
+            }
             let session = sql::connect(&server, Role::Owner, "postgres", "ceteris").await?;
             session
                 .batch_execute("CHECKPOINT")

@@ -178,7 +178,7 @@ impl Deployment {
             let names = Names::real(offers.clone(), site.env.clone());
             let number = held.as_ref().map_or(0, |held| held.number);
             let offer = kind
-                .offer(&material, &names, number, &dir)
+                .offer(&material, &names, number, &dir, arm)
                 .with_context(|| name.to_string())?;
             offers.insert(name.to_string(), offer.clone());
             let key = format!("{arm}/{name}");
@@ -215,6 +215,7 @@ impl Deployment {
                     cgroups,
                     held,
                     exits: sender.clone(),
+                    arm,
                 })),
             );
         }
@@ -332,16 +333,13 @@ impl Deployment {
         self.services.get(service)?.sql()
     }
 
-    /// The next end of a service that nobody asked for. May be dropped and called again without losing one.
+    /// The next end of a service, asked for or not. May be dropped and called again without losing one.
     pub async fn next_exit(&self) -> ServiceExit {
         let mut exits = self.exits.lock().await;
-        loop {
-            match exits.recv().await {
-                Some(exit) if !exit.expected => return exit,
-                Some(_) => {}
-                // All senders live as long as the services.
-                None => std::future::pending::<()>().await,
-            }
+        match exits.recv().await {
+            Some(exit) => exit,
+            // All senders live as long as the services.
+            None => std::future::pending().await,
         }
     }
 
@@ -351,6 +349,17 @@ impl Deployment {
     /// When there is no such service.
     pub fn limits_seen(&self, service: &ServiceName) -> Result<LimitsSeen> {
         Ok(cgroup::seen(&self.live(service)?.cgroups))
+    }
+
+    /// Asks every server for its version and settings once more: another service may have changed them since it was ready.
+    ///
+    /// # Errors
+    /// When one can't be asked.
+    pub async fn ask_again(&self) -> Result<()> {
+        for live in self.in_order() {
+            live.ask().await?;
+        }
+        Ok(())
     }
 
     /// What every service really is: declared, rendered, hashed, told.

@@ -1,5 +1,6 @@
 //! The kind `external`: something that runs already. It is never started, stopped or changed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -8,6 +9,7 @@ use super::kind::{self, Ending, Kind, Later, Material, Place, Plan};
 use super::prepare::Site;
 use super::render::{Names, Offer};
 use crate::experiment::{Service, ServiceKind};
+use crate::name::Arm;
 
 #[derive(Debug)]
 pub(crate) struct External {
@@ -33,7 +35,7 @@ impl Kind for External {
         false
     }
 
-    fn offer(&self, _: &Material, names: &Names, _: u16, dir: &Path) -> Result<Offer> {
+    fn offer(&self, _: &Material, names: &Names, _: u16, dir: &Path, _: Arm) -> Result<Offer> {
         let url = names.render(&self.url, "url")?;
         let uri: http::Uri = url
             .parse()
@@ -52,6 +54,7 @@ impl Kind for External {
             host,
             port: port.to_string(),
             dir: dir.display().to_string(),
+            databases: BTreeMap::new(),
         })
     }
 

@@ -12,13 +12,14 @@ use anyhow::Result;
 use super::caddy::Caddy;
 use super::external::External;
 use super::nginx::Nginx;
-use super::postgres::{PostgresKind, Seed};
+use super::postgres::{PostgresKind, Running, RunningPostgres, Seed};
 use super::prepare::Site;
 use super::process::ProcessKind;
 use super::program::Program;
 use super::render::{Names, Offer};
 use super::supervisor::User;
 use crate::experiment::{Service, ServiceKind};
+use crate::name::Arm;
 use crate::sql;
 
 /// A future of a trait object.
@@ -35,6 +36,8 @@ pub(crate) struct Material {
     pub(crate) version: Option<String>,
     /// PostgreSQL's data folder, to be copied.
     pub(crate) seed: Option<Arc<Seed>>,
+    /// A PostgreSQL server that runs already, with the templates of this run.
+    pub(crate) running: Option<Arc<Running>>,
     /// The user's own configuration file.
     pub(crate) config: Option<PathBuf>,
     /// The user that it runs as, if not the runner's own.
@@ -80,6 +83,8 @@ pub(crate) struct Place<'a> {
     pub(crate) dir: &'a Path,
     /// Where its Unix socket goes, where the kind has one.
     pub(crate) socket: &'a Path,
+    /// Which arm it belongs to.
+    pub(crate) arm: Arm,
 }
 
 /// One kind of service.
@@ -96,13 +101,25 @@ pub(crate) trait Kind: Send + Sync + fmt::Debug {
     }
 
     /// What others may use of it, given a port of its own and its folder.
-    fn offer(&self, material: &Material, names: &Names, port: u16, dir: &Path) -> Result<Offer>;
+    fn offer(
+        &self,
+        material: &Material,
+        names: &Names,
+        port: u16,
+        dir: &Path,
+        arm: Arm,
+    ) -> Result<Offer>;
 
     /// The command and the files, with real names or placeholders.
     fn plan(&self, service: &Service, material: &Material, names: &Names) -> Result<Plan>;
 
     /// Puts data into its folder before its first start.
     fn furnish<'a>(&'a self, _place: &'a Place<'a>) -> Later<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Takes back what furnishing made outside its folder.
+    fn dismantle<'a>(&'a self, _place: &'a Place<'a>) -> Later<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -142,6 +159,9 @@ pub(crate) struct Told {
 /// The kind of a service.
 pub(crate) fn of(service: &Service) -> Box<dyn Kind> {
     match &service.kind {
+        ServiceKind::Postgres(declared) if declared.url.is_some() => {
+            Box::new(RunningPostgres::new(declared.clone()))
+        }
         ServiceKind::Postgres(declared) => Box::new(PostgresKind::new(declared.clone())),
         ServiceKind::Process(declared) => Box::new(ProcessKind::new(declared.clone())),
         ServiceKind::External { url } => Box::new(External::new(url.clone())),
@@ -158,6 +178,7 @@ pub(crate) fn loopback(scheme: &str, port: u16, dir: &Path) -> Offer {
         host: "127.0.0.1".to_owned(),
         port: port.to_string(),
         dir: dir.display().to_string(),
+        databases: BTreeMap::new(),
     }
 }
 

@@ -20,7 +20,12 @@ use super::render::{Names, Offer};
 use super::supervisor::tree::Table;
 use super::supervisor::{Child, Ended, Spawn};
 use crate::experiment::{Limits, Service, ServiceKind};
+use crate::name::Arm;
 use crate::sql;
+
+/// Between two questions whether a service is ready.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Which process a service is just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +68,7 @@ pub(crate) struct Live {
     held: Mutex<Option<HeldPort>>,
     told: Mutex<Told>,
     limits: Mutex<Limits>,
+    arm: Arm,
     /// One action at a time.
     pub(crate) turn: tokio::sync::Mutex<bool>,
 }
@@ -79,6 +85,7 @@ pub(crate) struct Parts {
     pub(crate) cgroups: Cgroups,
     pub(crate) held: Option<HeldPort>,
     pub(crate) exits: mpsc::UnboundedSender<ServiceExit>,
+    pub(crate) arm: Arm,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,6 +111,7 @@ impl Live {
             held: Mutex::new(parts.held),
             told: Mutex::new(Told::default()),
             limits: Mutex::new(limits),
+            arm: parts.arm,
             turn: tokio::sync::Mutex::new(false),
         }
     }
@@ -115,6 +123,7 @@ impl Live {
             offer: &self.offer,
             dir: &self.dir,
             socket: &self.socket,
+            arm: self.arm,
         }
     }
 
@@ -141,7 +150,14 @@ impl Live {
         let begun = Instant::now();
         if !self.kind.is_started() {
             self.until_ready(site, names, begun, 0).await?;
-            return Ok(self.started(0, begun, 0));
+            let started = self.started(0, begun, 0);
+            self.kind
+                .furnish(&self.place())
+                .await
+                .with_context(|| self.service.name.to_string())?;
+            *furnished = true;
+            self.ask().await?;
+            return Ok(started);
         }
         if self.life.borrow().pid.is_some() {
             bail!("{} runs already", self.service.name);
@@ -189,10 +205,7 @@ impl Live {
             return Err(error);
         }
         let started = self.started(pid, begun, epoch);
-        let told = self.kind.told(&self.place()).await;
-        *lock(&self.told) = told.with_context(|| {
-            format!("{}: asking for its version and settings", self.service.name)
-        })?;
+        self.ask().await?;
         self.expected.store(false, Ordering::SeqCst);
         if self.life.borrow().pid.is_none() {
             bail!(
@@ -202,6 +215,15 @@ impl Live {
             );
         }
         Ok(started)
+    }
+
+    /// Asks a ready server for its version and settings.
+    pub(crate) async fn ask(&self) -> Result<()> {
+        let told = self.kind.told(&self.place()).await;
+        *lock(&self.told) = told.with_context(|| {
+            format!("{}: asking for its version and settings", self.service.name)
+        })?;
+        Ok(())
     }
 
     fn started(&self, pid: u32, begun: Instant, epoch: u32) -> ServiceStarted {
@@ -296,7 +318,6 @@ impl Live {
         let own = matches!(question, Question::Own);
         // A worker that is given no address listens nowhere: it is ready when it runs.
         let silent = own && self.kind.is_started() && !self.mentions_itself();
-        let mut pause = Duration::from_millis(5);
         loop {
             if self.kind.is_started() && self.life.borrow().pid.is_none() {
                 bail!(
@@ -339,11 +360,12 @@ impl Live {
                     logs::quoted(&self.log)
                 );
             }
+            // How long it took is read to a twentieth of itself, and no finer than 2 ms: asking costs the service too.
+            let pause = (begun.elapsed() / 20).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cancelled(&mut cancel) => bail!("interrupted while {name} was starting"),
             }
-            pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
 
@@ -400,10 +422,16 @@ impl Live {
 
     /// Stops it: asks, waits for its grace, kills what is left. Returns whether KILL was needed.
     pub(crate) async fn stop(&self, site: &Site, signal: Option<&str>) -> Result<bool> {
+        let mut furnished = self.turn.lock().await;
         if !self.kind.is_started() {
+            if std::mem::take(&mut *furnished) {
+                self.kind
+                    .dismantle(&self.place())
+                    .await
+                    .with_context(|| self.service.name.to_string())?;
+            }
             return Ok(false);
         }
-        let _turn = self.turn.lock().await;
         self.expect_end();
         let ending = self.kind.ending();
         let killed = site

@@ -10,6 +10,7 @@ use super::prepare::Site;
 use super::proxy;
 use super::render::{Names, Offer};
 use crate::experiment::{Proxy, Service, ServiceKind};
+use crate::name::Arm;
 
 #[derive(Debug)]
 pub(crate) struct Nginx {
@@ -38,7 +39,7 @@ impl Kind for Nginx {
             if other.bin == self.declared.bin && other.config == self.declared.config)
     }
 
-    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path) -> Result<Offer> {
+    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path, _: Arm) -> Result<Offer> {
         Ok(kind::loopback("http", port, dir))
     }
 

@@ -173,43 +173,68 @@ pub async fn prepare(arms: &Arms<ArmSetup>, context: Context) -> Result<Prepared
         supervisor: Arc::new(supervisor),
         built: Arc::default(),
     };
-    let mut materials: Arms<BTreeMap<ServiceName, Material>> = Arms::default();
-    let mut facts: Arms<Vec<ServiceFacts>> = Arms::default();
-    for (arm, setup) in arms.iter() {
-        for service in &setup.services {
-            let kind = kind::of(service);
-            let twin = (arm == Arm::Control)
-                .then(|| {
-                    arms.treatment
-                        .services
-                        .iter()
-                        .find(|s| s.name == service.name)
-                })
-                .flatten();
-            let shared = twin
-                .filter(|twin| kind.shares(&twin.kind))
-                .and_then(|twin| materials.treatment.get(&twin.name));
-            let material = match shared {
-                Some(material) => material.clone(),
-                None => kind.prepare(service, &site).await?,
-            };
-            materials
-                .get_mut(arm)
-                .insert(service.name.clone(), material);
-        }
-        for service in &setup.services {
-            let material = &materials.get(arm)[&service.name];
-            facts.get_mut(arm).push(declared(setup, service, material)?);
+    let mut prepared = Prepared {
+        site,
+        materials: Arms::default(),
+        facts: Arms::default(),
+    };
+    match prepared.make(arms).await {
+        Ok(()) => Ok(prepared),
+        Err(error) => {
+            // The error that stopped it says more than one of the clearing up.
+            let _ = prepared.dispose().await;
+            Err(error)
         }
     }
-    Ok(Prepared {
-        site,
-        materials,
-        facts,
-    })
 }
 
 impl Prepared {
+    async fn make(&mut self, arms: &Arms<ArmSetup>) -> Result<()> {
+        for (arm, setup) in arms.iter() {
+            for service in &setup.services {
+                let kind = kind::of(service);
+                let twin = (arm == Arm::Control)
+                    .then(|| {
+                        arms.treatment
+                            .services
+                            .iter()
+                            .find(|s| s.name == service.name)
+                    })
+                    .flatten();
+                let shared = twin
+                    .filter(|twin| kind.shares(&twin.kind))
+                    .and_then(|twin| self.materials.treatment.get(&twin.name));
+                let material = match shared {
+                    Some(material) => material.clone(),
+                    None => kind.prepare(service, &self.site).await?,
+                };
+                self.materials
+                    .get_mut(arm)
+                    .insert(service.name.clone(), material);
+            }
+            for service in &setup.services {
+                let material = &self.materials.get(arm)[&service.name];
+                let facts = declared(setup, service, material)?;
+                self.facts.get_mut(arm).push(facts);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what was made in servers that run on.
+    async fn dispose(&self) -> Result<()> {
+        let mut failed = Ok(());
+        for (_, materials) in self.materials.iter() {
+            for (service, material) in materials {
+                if let Some(running) = &material.running {
+                    let dropped = running.drop_part("seed").await;
+                    failed = failed.and(dropped.with_context(|| service.to_string()));
+                }
+            }
+        }
+        failed
+    }
+
     /// What is known of an arm's services before it starts: programs, commands, files; settings come with the start.
     pub fn facts(&self, arm: Arm) -> &[ServiceFacts] {
         self.facts.get(arm)
@@ -232,9 +257,11 @@ impl Prepared {
     /// Stops what still runs, removes folders and control groups, and waits until that is done.
     ///
     /// # Errors
-    /// When the supervisor can't be reached any more.
+    /// When the supervisor can't be reached any more, or a running server did not let its templates be dropped.
     pub async fn finish(self) -> Result<()> {
-        self.site.supervisor.finish().await
+        let disposed = self.dispose().await;
+        self.site.supervisor.finish().await?;
+        disposed
     }
 }
 

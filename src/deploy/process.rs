@@ -10,6 +10,7 @@ use super::prepare::Site;
 use super::program::{self, Program};
 use super::render::{Names, Offer};
 use crate::experiment::{Process, Service, ServiceKind};
+use crate::name::Arm;
 
 #[derive(Debug)]
 pub(crate) struct ProcessKind {
@@ -71,7 +72,7 @@ impl Kind for ProcessKind {
         matches!(other, ServiceKind::Process(other) if *other == self.declared)
     }
 
-    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path) -> Result<Offer> {
+    fn offer(&self, _: &Material, _: &Names, port: u16, dir: &Path, _: Arm) -> Result<Offer> {
         Ok(kind::loopback("http", port, dir))
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Offer {
     pub(crate) port: String,
     /// Its own folder for this arm.
     pub(crate) dir: String,
+    /// Of PostgreSQL: the URL of each database by its declared name.
+    pub(crate) databases: BTreeMap<String, String>,
 }
 
 impl Offer {
@@ -40,6 +42,7 @@ impl Offer {
             host: name("host"),
             port: name("port"),
             dir: name("dir"),
+            databases: BTreeMap::new(),
         }
     }
 
@@ -54,6 +57,10 @@ impl Offer {
             ("host", Value::from(self.host.clone())),
             ("port", port),
             ("dir", Value::from(self.dir.clone())),
+            (
+                "databases",
+                Value::from_object(Databases(self.databases.clone(), self.url.clone())),
+            ),
         ]);
         Value::from(fields)
     }
@@ -72,6 +79,21 @@ struct Env(Option<ReadEnv>);
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("env")
+    }
+}
+
+/// URLs of databases by name, and the service's own; of a placeholder, such as `<db.url>`, placeholders.
+#[derive(Debug)]
+struct Databases(BTreeMap<String, String>, String);
+
+impl Object for Databases {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        if let Some(url) = self.0.get(name) {
+            return Some(Value::from(url.as_str()));
+        }
+        let service = self.1.strip_prefix('<')?.strip_suffix(".url>")?;
+        Some(Value::from(format!("<{service}.databases.{name}>")))
     }
 }
 
@@ -150,6 +172,7 @@ mod tests {
             host: "127.0.0.1".into(),
             port: "4000".into(),
             dir: "/scratch/app".into(),
+            databases: BTreeMap::from([("shop".to_owned(), "postgres://h/s1".to_owned())]),
         };
         Names::real(
             BTreeMap::from([("app".to_owned(), offer)]),
@@ -168,16 +191,29 @@ mod tests {
             names().render("{{ app.port + 1 }}", "test").unwrap(),
             "4001"
         );
+        assert_eq!(
+            names().render("{{ app.databases.shop }}", "test").unwrap(),
+            "postgres://h/s1"
+        );
         let written = Names::placeholders(["app"].into_iter());
         assert_eq!(
             written.render(template, "test").unwrap(),
             "<app.url>/x?p=<app.port>&h=***"
         );
+        assert_eq!(
+            written.render("{{ app.databases.shop }}", "test").unwrap(),
+            "<app.databases.shop>"
+        );
     }
 
     #[test]
     fn what_is_not_there_is_an_error_that_names_it() {
-        for bad in ["{{ db.url }}", "{{ env.NOT_THERE }}", "{{ app.nothing }}"] {
+        for bad in [
+            "{{ db.url }}",
+            "{{ env.NOT_THERE }}",
+            "{{ app.nothing }}",
+            "{{ app.databases.other }}",
+        ] {
             let error = names().render(bad, "app: command").unwrap_err().to_string();
             assert!(
                 error.contains("app: command") && error.contains(bad),

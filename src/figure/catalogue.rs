@@ -115,7 +115,10 @@ pub const OF_AN_ARM: &[Entry] = &[
     series("services.<started>.memory.cgroup", "MiB", Lower, "what its cgroup is charged; alone: mean"),
     series("services.<started>.descriptors", "", Lower, "open descriptors of the process tree; alone: mean"),
     series("services.<started>.threads", "", Lower, "threads of the process tree; alone: mean"),
-    number("services.<service>.ready_ms", "ms", Lower, "time to readiness, over all starts"),
+    series("services.<started>.oom_kills", "", Lower, "processes of it that the kernel killed for memory; alone: in all"),
+    series("services.<started>.throttled_s", "s", Lower, "time for which its limit on processors held it back; alone: in all"),
+    number("services.<service>.ready_ms", "ms", Lower, "time to readiness, mean of all starts"),
+    number("services.<service>.ready_ms.<spread>", "ms", Lower, "its spread over all starts: min, p50, p90, max"),
     number("services.<started>.restarts", "", Neither, "starts after the first"),
     number("services.<service>.log.<pattern>", "", Lower, "lines of its log that match"),
     series("services.<service>.status.<gauge>", "as served", Neither, "a level of its status page; alone: mean"),
@@ -140,8 +143,15 @@ pub const OF_AN_ARM: &[Entry] = &[
     number("prune_ms", "ms", Neither, "time that pruning took"),
     number("actions.<action>.done", "", Higher, "executions that succeeded"),
     number("actions.<action>.failed", "", Lower, "executions that failed"),
-    number("actions.<action>.recovery_ms", "ms", Lower, "from the action to the first second without a failure"),
+    number("actions.<action>.recovery_ms", "ms", Lower, "from the action's start until an ok answer came again, mean of its executions"),
+    number("actions.<action>.recovery_ms.<spread>", "ms", Lower, "its spread over the executions: min, p50, p90, max"),
     number("actions.<action>.failed_requests", "", Lower, "requests that failed within recovery"),
+    number("actions.<action>.slow_seconds", "s", Lower, "seconds of its executions' recovery below half of the throughput before"),
+    number("actions.<action>.throughput", "ok per second", Higher, "ok requests a second while a burst of clients lasts"),
+    number("actions.<action>.rss_change", "MiB", Lower, "change of the service's resident memory from before an execution to before the next, mean"),
+    number("actions.<action>.rss_returned", "share", Higher, "share of the resident memory added by its executions that came back"),
+    number("actions.<action>.cgroup_change", "MiB", Lower, "the same of what its cgroup is charged"),
+    number("actions.<action>.cgroup_returned", "share", Higher, "the same of what its cgroup is charged"),
 ];
 
 /// Figures that belong to no single arm.
@@ -158,6 +168,9 @@ pub const OF_NO_ARM: &[Entry] = &[
 
 /// What `<latency>` may be.
 pub const LATENCIES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
+
+/// What `<spread>` may be: order statistics of a few values.
+pub const SPREAD: [&str; 4] = ["min", "p50", "p90", "max"];
 
 /// What `<class>` may be: the words of the classes of failed requests.
 pub const FAILURE_CLASSES: [&str; 12] = [

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{FAILURE_CLASSES, LATENCIES};
+use super::{FAILURE_CLASSES, LATENCIES, SPREAD};
 use crate::name::is_name;
 
 /// The names that an experiment declares, as far as figures hold them.
@@ -57,6 +57,7 @@ impl Declared {
             "<started>" => service(&|s| s.started),
             "<postgres>" => service(&|s| s.postgres),
             "<latency>" => LATENCIES.contains(&segment),
+            "<spread>" => SPREAD.contains(&segment),
             "<latency>_first" => without(segment, "_first"),
             "<latency>_last" => without(segment, "_last"),
             "<class>" => FAILURE_CLASSES.contains(&segment),
@@ -113,6 +114,7 @@ impl Declared {
             "<started>" => services(&|s| s.started),
             "<postgres>" => services(&|s| s.postgres),
             "<latency>" => latencies(""),
+            "<spread>" => SPREAD.map(str::to_owned).to_vec(),
             "<latency>_first" => latencies("_first"),
             "<latency>_last" => latencies("_last"),
             "<class>" => FAILURE_CLASSES.map(str::to_owned).to_vec(),

@@ -8,7 +8,9 @@ mod declared;
 
 use std::collections::BTreeSet;
 
-pub use catalogue::{Entry, FAILURE_CLASSES, LATENCIES, OF_AN_ARM, OF_NO_ARM, SERIES, TREND_WORDS};
+pub use catalogue::{
+    Entry, FAILURE_CLASSES, LATENCIES, OF_AN_ARM, OF_NO_ARM, SERIES, SPREAD, TREND_WORDS,
+};
 pub use declared::{Declared, DeclaredService, StatusKind};
 
 use crate::name::{Arm, nearest};

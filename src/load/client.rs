@@ -253,7 +253,12 @@ impl Client {
         }
         let latency = span.1.saturating_duration_since(span.0);
         recorder.read(exchange.bytes_read);
-        recorder.outcome(step, outcome, (!is_censored(outcome)).then_some(latency));
+        recorder.outcome(
+            step,
+            outcome,
+            (!is_censored(outcome)).then_some(latency),
+            span.1,
+        );
         if let Some(class) = judgement.failed {
             let body = self.connection.as_ref().map_or(&b""[..], Connection::body);
             recorder.failure(class, |at_s| FailureRow {

@@ -36,6 +36,7 @@ mod probe;
 mod record;
 mod running;
 mod selfcheck;
+mod silence;
 mod stream;
 mod summary;
 mod target;

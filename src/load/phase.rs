@@ -187,7 +187,7 @@ impl Phase {
         for watch in self.watches.borrow().iter() {
             recorder.book_end(watch.part.get(), watch.since.get(), end);
             if let Some((step, begun)) = watch.request.get() {
-                recorder.outcome(step, Outcome::Cut, None);
+                recorder.outcome(step, Outcome::Cut, None, end);
                 watch.cut.set(Some(cut.len()));
                 cut.push(CutRequest {
                     step,

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::failure::FailureRow;
+use super::silence::Answered;
 use crate::measure::{Account, Counts, FailureClass, Outcome};
 
 /// Failed requests that are kept in full, a thread and second; the others are only counted.
@@ -30,6 +31,7 @@ pub(super) struct ThreadSecond {
     pub unlisted: [u64; FailureClass::ALL.len()],
     pub bytes_read: u64,
     pub bytes_written: u64,
+    pub answered: Answered,
 }
 
 /// What a client's time goes to.
@@ -223,12 +225,23 @@ impl Recorder {
         self.second.bytes_read += bytes;
     }
 
-    /// A request has come to its end. `latency` is `None` for an end that is censored.
-    pub(super) fn outcome(&mut self, step: usize, outcome: Outcome, latency: Option<Duration>) {
+    /// A request has come to its end at `now`. `latency` is `None` for an end that is censored.
+    pub(super) fn outcome(
+        &mut self,
+        step: usize,
+        outcome: Outcome,
+        latency: Option<Duration>,
+        now: Instant,
+    ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.second.counts.record(outcome);
         if outcome == Outcome::Ok {
             self.second.ok_by_step[step] += 1;
+            let left = self.closes.saturating_duration_since(now);
+            let into = Duration::from_secs(1).saturating_sub(left);
+            self.second
+                .answered
+                .mark(into.subsec_millis() + 1_000 * into.as_secs() as u32);
         }
         if let Some(latency) = latency {
             // The histograms grow with their values, so that none is lost or clamped.
@@ -267,6 +280,7 @@ impl ThreadSecond {
             unlisted: [0; FailureClass::ALL.len()],
             bytes_read: 0,
             bytes_written: 0,
+            answered: Answered::default(),
         }
     }
 
@@ -288,6 +302,7 @@ impl ThreadSecond {
         for (mine, theirs) in self.unlisted.iter_mut().zip(other.unlisted) {
             *mine += theirs;
         }
+        self.answered.add(&other.answered);
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
     }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::failure::{CutRequest, FailureRow};
 use super::record::{ThreadSecond, Told, latency_histogram, merge};
+use super::silence::Follower;
 use super::thread::{LoadThread, Order};
 use crate::measure::{Account, Counts, FailureClass, LoadSecond};
 
@@ -26,6 +27,7 @@ pub struct Running {
     ended: Vec<Option<f64>>,
     drained: Vec<Option<ThreadEnd>>,
     ready: VecDeque<LoadSecond>,
+    follower: Follower,
     failures: Vec<FailureRow>,
     totals: PhaseTotals,
     next_client: u64,
@@ -91,6 +93,7 @@ impl Running {
             ended: vec![None; count],
             drained: vec![None; count],
             ready: VecDeque::new(),
+            follower: Follower::default(),
             failures: Vec::new(),
             totals: PhaseTotals {
                 seconds: 0.0,
@@ -218,6 +221,7 @@ impl Running {
         totals.bytes_written += second.bytes_written;
         totals.busiest_share = totals.busiest_share.max(second.cpu_s);
         self.failures.extend(second.failures);
+        let silence = self.follower.second(second.index, &second.answered);
         self.ready.push_back(LoadSecond {
             index: second.index,
             counts: second.counts,
@@ -227,6 +231,7 @@ impl Running {
             account: second.account,
             driver_cpu_s: second.cpu_s,
             send_delay_us: second.send_delay_us.value_at_quantile(0.5) as f64,
+            silence: Some(silence),
         });
     }
 }

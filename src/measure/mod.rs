@@ -15,4 +15,4 @@ pub use facts::{Equality, EqualityItem, MachineFacts, ServiceFacts};
 pub use failure::FailureRow;
 pub use outcome::{FailureClass, Outcome};
 pub use sample::{HOST, RUNNER, Sample};
-pub use second::{Account, Counts, HostSecond, LoadSecond};
+pub use second::{Account, Counts, HostSecond, LoadSecond, Silence};

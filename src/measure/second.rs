@@ -123,6 +123,17 @@ pub struct LoadSecond {
     pub driver_cpu_s: f64,
     /// Median delay between the moment when a request could be sent and its first byte written, in microseconds.
     pub send_delay_us: f64,
+    /// The longest time without an ok answer that touches this second; `None` when nobody kept it.
+    pub silence: Option<Silence>,
+}
+
+/// A time without an ok answer, to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Silence {
+    /// Its length in milliseconds, what lies in earlier seconds included; of one that goes on, its length so far.
+    pub length_ms: u64,
+    /// The millisecond of this second in which it ended; 1000: not within this second.
+    pub until_ms: u64,
 }
 
 /// The host over one second.

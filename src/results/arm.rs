@@ -185,6 +185,7 @@ fn row_of(second: &LoadSecond, host: Option<HostSecond>) -> Result<SecondRow> {
         account: second.account,
         driver_cpu_s: second.driver_cpu_s,
         send_delay_us: second.send_delay_us,
+        silence: second.silence,
         host,
     })
 }

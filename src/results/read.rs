@@ -226,6 +226,7 @@ mod tests {
             },
             driver_cpu_s: 0.125,
             send_delay_us: 2.5,
+            silence: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::measure::{Account, Counts, FailureClass, FailureRow, HostSecond};
+use crate::measure::{Account, Counts, FailureClass, FailureRow, HostSecond, Silence};
 
 /// One row of `seconds.csv`.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,8 @@ pub struct SecondRow {
     pub driver_cpu_s: f64,
     /// Median delay before sending, in microseconds.
     pub send_delay_us: f64,
+    /// The longest time without an ok answer that touches this second; absent in runs of before it was kept.
+    pub silence: Option<Silence>,
     /// The host; absent when it could not be read.
     pub host: Option<HostSecond>,
 }
@@ -60,6 +62,7 @@ const TIMES: [&str; 11] = [
     "driver_cpu_s",
     "send_delay_us",
 ];
+const SILENCE: [&str; 2] = ["silence_ms", "silence_until_ms"];
 const HOST: [&str; 8] = [
     "busy",
     "steal",
@@ -87,6 +90,7 @@ pub(super) fn columns(steps: &[String]) -> Vec<String> {
     );
     all.extend(own(&COUNTS));
     all.extend(own(&TIMES));
+    all.extend(own(&SILENCE));
     all.extend(own(&HOST));
     all.extend(steps.iter().map(|step| format!("ok_{step}")));
     all
@@ -147,6 +151,10 @@ impl SecondRow {
             ]
             .map(number),
         );
+        match self.silence {
+            Some(s) => row.extend([s.length_ms, s.until_ms].map(|ms| ms.to_string())),
+            None => row.extend(SILENCE.map(|_| String::new())),
+        }
         match &self.host {
             Some(host) => {
                 row.extend([host.busy, host.steal, host.iowait, host.other_cpu].map(number));
@@ -205,6 +213,7 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
         .iter()
         .map(|name| find(name))
         .collect::<Result<Vec<_>>>()?;
+    let silence = SILENCE.map(|name| place.get(name).copied());
     let mut steps = Vec::new();
     let mut step_columns = Vec::new();
     for (i, name) in header.iter().enumerate() {
@@ -272,6 +281,7 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
             },
             driver_cpu_s: must(times[9])?,
             send_delay_us: must(times[10])?,
+            silence: None,
             host: None,
         };
         for (slot, &column) in row.counts.failed.iter_mut().zip(&classes) {
@@ -285,6 +295,14 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
                 path.display()
             )
         })?;
+        if let [Some(length), Some(until)] = silence
+            && record.get(length).is_some_and(|field| !field.is_empty())
+        {
+            row.silence = Some(Silence {
+                length_ms: count(length)?,
+                until_ms: count(until)?,
+            });
+        }
         if let Some(busy) = real(host[0])? {
             row.host = Some(HostSecond {
                 busy,

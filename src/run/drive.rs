@@ -118,9 +118,12 @@ impl Drive<'_> {
                     }
                 }
                 Some(pass) = self.passes.recv() => self.pass(pass)?,
-                exit = self.deployment.next_exit(), if stopped.is_none() => {
-                    stopped = Some(self.died(exit)?);
-                    running.stop();
+                exit = self.deployment.next_exit() => {
+                    let died = self.exited(exit)?;
+                    if stopped.is_none() && died.is_some() {
+                        stopped = died;
+                        running.stop();
+                    }
                 }
                 changed = self.cancel.changed(), if self.wants_on(&stopped) => {
                     if changed.is_ok() && *self.cancel.borrow() > Cancel::No {
@@ -303,8 +306,18 @@ impl Drive<'_> {
         Ok(None)
     }
 
-    fn died(&mut self, exit: ServiceExit) -> Result<TrialEnd> {
+    /// Writes the end of a service; one that nobody asked for ends the arm.
+    fn exited(&mut self, exit: ServiceExit) -> Result<Option<TrialEnd>> {
         let at_s = self.ledger.at(Instant::now());
+        if exit.expected {
+            self.ledger.event(EventKind::ServiceExited {
+                service: exit.service.to_string(),
+                status: exit.status,
+                expected: true,
+                log_tail: Vec::new(),
+            })?;
+            return Ok(None);
+        }
         let detail = format!(
             "service {} ended at {at_s:.1} s without being asked: {}{}",
             exit.service,
@@ -318,7 +331,7 @@ impl Drive<'_> {
             expected: false,
             log_tail: exit.log_tail,
         })?;
-        Ok(TrialEnd::new(StopReason::ServiceDied, detail))
+        Ok(Some(TrialEnd::new(StopReason::ServiceDied, detail)))
     }
 
     /// Failed requests of the measured time become rows; those of warm-up are only counted.

@@ -190,6 +190,7 @@ mod tests {
             account: Account::default(),
             driver_cpu_s: 0.0,
             send_delay_us: 0.0,
+            silence: None,
         }
     }
 

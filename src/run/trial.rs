@@ -162,6 +162,7 @@ impl Stage<'_> {
                 ready_ms: started.ready_ms,
             });
         }
+        deployment.ask_again().await?;
         let rows = deployment
             .row_counts()
             .await

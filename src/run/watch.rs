@@ -71,9 +71,14 @@ fn sql_of(deployment: &Deployment, service: &Service) -> Option<WatchedSql> {
     let ServiceKind::Postgres(postgres) = &service.kind else {
         return None;
     };
+    let server = deployment.sql(&service.name)?;
     Some(WatchedSql {
-        server: deployment.sql(&service.name)?,
-        databases: postgres.databases.clone(),
+        databases: postgres
+            .databases
+            .iter()
+            .map(|name| server.database(name).to_owned())
+            .collect(),
+        server,
         tables: Vec::new(),
     })
 }

@@ -43,6 +43,7 @@ pub async fn connect(
     application_name: &str,
 ) -> anyhow::Result<Session> {
     let login = server.login(role);
+    let database = server.database(database);
     let mut config = Config::new();
     match &server.reach {
         Reach::Socket(folder) => config.host_path(folder),

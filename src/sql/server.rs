@@ -1,5 +1,6 @@
 //! Where a server is and who logs in.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -83,6 +84,8 @@ pub struct Server {
     pub sample: Login,
     /// Login of the pruner.
     pub prune: Login,
+    /// Names of databases in the server, by the name under which they are asked for; one that is not here bears its own.
+    pub names: BTreeMap<String, String>,
 }
 
 impl Server {
@@ -98,7 +101,30 @@ impl Server {
             owner,
             sample: own(Role::SAMPLE_USER),
             prune: own(Role::PRUNE_USER),
+            names: BTreeMap::new(),
         }
+    }
+
+    /// A server in which no role may be made: sampler and pruner log in as the owner.
+    pub fn of_one_login(reach: Reach, port: u16, owner: Login) -> Self {
+        Self {
+            reach,
+            port,
+            sample: owner.clone(),
+            prune: owner.clone(),
+            owner,
+            names: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the sampler's statements can be told from the application's: it has a role of its own.
+    pub fn samples_apart(&self) -> bool {
+        self.sample.user != self.owner.user
+    }
+
+    /// The name of a database in the server.
+    pub fn database<'n>(&'n self, asked: &'n str) -> &'n str {
+        self.names.get(asked).map_or(asked, String::as_str)
     }
 
     /// Who logs in as this role.

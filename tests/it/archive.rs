@@ -80,6 +80,7 @@ fn second(index: u64) -> LoadSecond {
         account: Account::default(),
         driver_cpu_s: 0.1,
         send_delay_us: 2.0,
+        silence: None,
     }
 }
 

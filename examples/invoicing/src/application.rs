@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::answer::{Answer, Problem, json};
 use crate::counters::{Counters, Route};
 use crate::database::Database;
+use crate::heap;
 use crate::image::Shelf;
 use crate::invoice::{Draft, Page, Wanted};
 use crate::leak::Seen;
@@ -39,6 +40,7 @@ enum Target {
     Health,
     Status,
     Reload,
+    Heap,
 }
 
 impl Target {
@@ -50,6 +52,7 @@ impl Target {
             Self::Health => Route::Health,
             Self::Status => Route::Status,
             Self::Reload => Route::Reload,
+            Self::Heap => Route::Heap,
         }
     }
 }
@@ -113,7 +116,11 @@ impl Application {
                 let unfinished = store::unfinished_jobs(&self.database).await.ok();
                 json(
                     StatusCode::OK,
-                    &self.counters.page(unfinished, self.database.waiting()),
+                    &self.counters.page(
+                        unfinished,
+                        self.database.waiting(),
+                        &self.images.current(),
+                    ),
                 )
             }
             Target::Reload => {
@@ -124,6 +131,12 @@ impl Application {
                     StatusCode::OK,
                     &json!({ "release": image.release(), "pieces": image.pieces() }),
                 )
+            }
+            Target::Heap => {
+                // The allocator goes through all that is free: other requests of this thread move to another meanwhile.
+                let heap = tokio::task::block_in_place(heap::state)
+                    .map_err(|reason| Problem::Fault(reason.to_owned()))?;
+                json(StatusCode::OK, &heap)
             }
         }
     }
@@ -145,6 +158,7 @@ fn target(method: &Method, path: &str) -> Result<Target, Problem> {
         },
         "/healthz" => only(Method::GET, "GET", Target::Health),
         "/status" => only(Method::GET, "GET", Target::Status),
+        "/heap" => only(Method::GET, "GET", Target::Heap),
         "/admin/reload" => only(Method::POST, "POST", Target::Reload),
         _ => match path.strip_prefix("/invoices/").map(str::parse) {
             Some(Ok(id)) => only(Method::GET, "GET", Target::Fetch(id)),
@@ -181,6 +195,7 @@ mod tests {
         assert_eq!(ok(Method::POST, "/invoices"), Target::Create);
         assert_eq!(ok(Method::GET, "/invoices/12"), Target::Fetch(12));
         assert_eq!(ok(Method::POST, "/admin/reload"), Target::Reload);
+        assert_eq!(ok(Method::GET, "/heap"), Target::Heap);
         let status = |method, path| {
             target(&method, path)
                 .unwrap_err()

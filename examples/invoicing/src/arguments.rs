@@ -24,11 +24,16 @@ pub struct Arguments {
     pub connections: u16,
 
     /// Size of the application image: texts held in memory, replaced by POST /admin/reload
-    #[arg(long, value_name = "SIZE", default_value = "30MiB")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "30MiB",
+        env = "INVOICING_IMAGE"
+    )]
     pub image: Size,
 
     /// Give free heap back to the system after two seconds without a request
-    #[arg(long)]
+    #[arg(long, env = "INVOICING_TRIM_WHEN_IDLE")]
     pub trim_when_idle: bool,
 
     /// A fault on purpose: something that grows with each request

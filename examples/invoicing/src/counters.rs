@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::image::Image;
+
 /// What a request asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
@@ -13,6 +15,7 @@ pub enum Route {
     Health,
     Status,
     Reload,
+    Heap,
     /// A path or method that the service does not have.
     Other,
 }
@@ -28,7 +31,7 @@ impl Route {
 /// Counts since the start of the process. None ever falls.
 #[derive(Debug, Default)]
 pub struct Counters {
-    served: [AtomicU64; 7],
+    served: [AtomicU64; 8],
     jobs_done: AtomicU64,
     reloads: AtomicU64,
 }
@@ -69,7 +72,7 @@ impl Counters {
 
     /// The page of the moment.
     #[must_use]
-    pub fn page(&self, unfinished: Option<i64>, waiting: usize) -> Page {
+    pub fn page(&self, unfinished: Option<i64>, waiting: usize, image: &Image) -> Page {
         let of = |route: Route| self.served[route as usize].load(Ordering::Relaxed);
         let by_route = ByRoute {
             list: of(Route::List),
@@ -78,6 +81,7 @@ impl Counters {
             healthz: of(Route::Health),
             status: of(Route::Status),
             reload: of(Route::Reload),
+            heap: of(Route::Heap),
             other: of(Route::Other),
         };
         Page {
@@ -91,6 +95,10 @@ impl Counters {
             },
             reloads: self.reloads.load(Ordering::Relaxed),
             database: Waiting { waiting },
+            image: Held {
+                release: image.release(),
+                pieces: image.pieces(),
+            },
         }
     }
 }
@@ -102,6 +110,7 @@ pub struct Page {
     requests: Requests,
     reloads: u64,
     database: Waiting,
+    image: Held,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,6 +135,7 @@ struct ByRoute {
     healthz: u64,
     status: u64,
     reload: u64,
+    heap: u64,
     other: u64,
 }
 
@@ -133,6 +143,14 @@ struct ByRoute {
 struct Waiting {
     /// Requests that wait for a connection.
     waiting: usize,
+}
+
+/// The application image of the moment.
+#[derive(Debug, Serialize)]
+struct Held {
+    release: u64,
+    /// Texts in it.
+    pieces: usize,
 }
 
 #[cfg(test)]
@@ -147,7 +165,7 @@ mod tests {
         counters.served(Route::Other);
         counters.jobs_done(5);
         counters.reloaded();
-        let page = serde_json::to_value(counters.page(None, 3)).unwrap();
+        let page = serde_json::to_value(counters.page(None, 3, &Image::build(2, 1000))).unwrap();
         assert_eq!(page["requests"]["total"], 3);
         assert_eq!(page["requests"]["by_route"]["list"], 2);
         assert_eq!(page["requests"]["by_route"]["other"], 1);
@@ -157,5 +175,6 @@ mod tests {
         );
         assert_eq!(page["reloads"], 1);
         assert_eq!(page["database"]["waiting"], 3);
+        assert_eq!(page["image"]["release"], 2);
     }
 }

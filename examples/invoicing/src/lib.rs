@@ -7,6 +7,7 @@ pub mod application;
 pub mod arguments;
 pub mod counters;
 pub mod database;
+pub mod heap;
 pub mod image;
 pub mod invoice;
 pub mod leak;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::counters::Counters;
+use crate::heap;
 
 /// How long nothing must have come in.
 const IDLE: Duration = Duration::from_secs(2);
@@ -44,20 +45,11 @@ impl Rest {
     }
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(
-    unsafe_code,
-    reason = "malloc_trim is a C function; no crate offers it safely"
-)]
 fn trim() {
-    // SAFETY: malloc_trim takes the allocator's own locks, touches free memory only, and takes any padding.
-    let returned = unsafe { libc::malloc_trim(0) } == 1;
-    tracing::info!(returned, "idle: heap trimmed");
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn trim() {
-    tracing::warn!("idle: this system's allocator cannot be trimmed");
+    match heap::trim() {
+        Ok(returned) => tracing::info!(returned, "idle: heap trimmed"),
+        Err(reason) => tracing::warn!("idle: the heap can't be trimmed: {reason}"),
+    }
 }
 
 #[cfg(test)]

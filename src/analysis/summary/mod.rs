@@ -367,6 +367,9 @@ pub struct LimitResult {
 pub struct ActionResult {
     /// Name as written.
     pub name: String,
+    /// Name in figures.
+    #[serde(default)]
+    pub figure: String,
     /// Which pair.
     pub pair: u32,
     /// Which arm.
@@ -379,12 +382,33 @@ pub struct ActionResult {
     pub ok: bool,
     /// What it said.
     pub detail: String,
-    /// Until the first ok answer after its start; absent when none came.
+    /// From its start until an ok answer came again; 0: nothing was disturbed; absent: none came, or it is a burst.
     pub recovery_ms: Option<f64>,
     /// Failed requests by class from its start until recovery.
     pub failed: BTreeMap<String, u64>,
     /// Seconds below half of the throughput before it.
     pub slow_seconds: u64,
+    /// Ok requests a second while it lasted, of a burst.
+    #[serde(default)]
+    pub throughput: Option<f64>,
+    /// Memory of the service that it is about, by instrument.
+    #[serde(default)]
+    pub memory: Vec<MemoryAround>,
+}
+
+/// Memory of one service around one execution of an action, in MiB, all of one life of the service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryAround {
+    /// The service.
+    pub service: String,
+    /// `rss` or `cgroup`: never compared with each other.
+    pub instrument: String,
+    /// The last reading before it.
+    pub before: f64,
+    /// The largest from its start to its end.
+    pub most: f64,
+    /// The last reading before the next execution of any action, or the arm's end.
+    pub after: f64,
 }
 
 /// A remark added afterwards.

@@ -4,6 +4,7 @@
 //! in memory only.
 
 mod programs;
+mod running;
 mod seed;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 pub(crate) use programs::find;
+pub(crate) use running::{Running, RunningPostgres};
 pub(crate) use seed::Seed;
 
 use super::account;
@@ -22,6 +24,7 @@ use super::program::Program;
 use super::render::{Names, Offer};
 use super::supervisor::User;
 use crate::experiment::{Postgres, Service, ServiceKind};
+use crate::name::Arm;
 use crate::sql::{self, Reach, Role, Server};
 
 /// Longest path of a Unix socket on Linux, without the final NUL.
@@ -41,12 +44,6 @@ impl PostgresKind {
 impl Kind for PostgresKind {
     fn prepare<'a>(&'a self, service: &'a Service, site: &'a Site) -> Later<'a, Result<Material>> {
         Box::pin(async move {
-            if self.declared.url.is_some() {
-                bail!(
-                    "{}: 'url' (a server that runs already) is not built; leave it out to use server programs of this machine",
-                    service.name
-                );
-            }
             let found = programs::find(
                 self.declared.bin.as_deref(),
                 self.declared.version,
@@ -77,15 +74,29 @@ impl Kind for PostgresKind {
         } == self.declared)
     }
 
-    fn offer(&self, material: &Material, _: &Names, port: u16, dir: &Path) -> Result<Offer> {
+    fn offer(
+        &self,
+        material: &Material,
+        _: &Names,
+        port: u16,
+        dir: &Path,
+        _: Arm,
+    ) -> Result<Offer> {
         let owner = &seed_of(material)?.server.owner;
         let address = format!("127.0.0.1:{port}");
+        let url = format!(
+            "postgres://{}:{}@{address}",
+            owner.user,
+            owner.password.reveal()
+        );
         Ok(Offer {
-            url: format!(
-                "postgres://{}:{}@{address}",
-                owner.user,
-                owner.password.reveal()
-            ),
+            databases: self
+                .declared
+                .databases
+                .iter()
+                .map(|name| (name.clone(), format!("{url}/{name}")))
+                .collect(),
+            url,
             address,
             host: "127.0.0.1".to_owned(),
             port: port.to_string(),
@@ -162,47 +173,7 @@ impl Kind for PostgresKind {
     }
 
     fn told<'a>(&'a self, place: &'a Place<'a>) -> Later<'a, Result<Told>> {
-        Box::pin(async move {
-            let server = server(place)?;
-            let session = sql::connect(&server, Role::Owner, "postgres", "ceteris").await?;
-            let rows = session
-                .query(
-                    "SELECT name, COALESCE(setting, ''), COALESCE(unit, ''), source, context FROM pg_settings ORDER BY name",
-                    &[],
-                )
-                .await
-                .context("reading pg_settings")?;
-            let mut told = Told::default();
-            for row in rows {
-                let (name, setting, unit): (String, String, String) =
-                    (row.get(0), row.get(1), row.get(2));
-                let (source, context): (String, String) = (row.get(3), row.get(4));
-                if name == "server_version" {
-                    told.version = Some(setting.clone());
-                }
-                if context == "internal" || source == "override" {
-                    told.computed.push(name.clone());
-                }
-                // Paths and the port are each arm's own.
-                let mut value = setting
-                    .replace(
-                        &place.dir.display().to_string(),
-                        &format!("<{}.dir>", place.service.name),
-                    )
-                    .replace(
-                        &place.socket.display().to_string(),
-                        &format!("<{}.dir>", place.service.name),
-                    );
-                if name == "port" {
-                    value = format!("<{}.port>", place.service.name);
-                }
-                if !unit.is_empty() {
-                    value = format!("{value} {unit}");
-                }
-                told.settings.insert(name, value);
-            }
-            Ok(told)
-        })
+        Box::pin(async move { told(&server(place)?, place).await })
     }
 
     fn sql(&self, place: &Place<'_>) -> Option<Server> {
@@ -217,6 +188,41 @@ impl Kind for PostgresKind {
             last: "QUIT",
         }
     }
+}
+
+/// Version and all settings; what is each arm's own (paths, the port) as placeholders.
+async fn told(server: &Server, place: &Place<'_>) -> Result<Told> {
+    let session = sql::connect(server, Role::Owner, "postgres", "ceteris").await?;
+    let rows = session
+        .query(
+            "SELECT name, COALESCE(setting, ''), COALESCE(unit, ''), source, context FROM pg_settings ORDER BY name",
+            &[],
+        )
+        .await
+        .context("reading pg_settings")?;
+    let mut told = Told::default();
+    for row in rows {
+        let (name, setting, unit): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+        let (source, context): (String, String) = (row.get(3), row.get(4));
+        if name == "server_version" {
+            told.version = Some(setting.clone());
+        }
+        if context == "internal" || source == "override" {
+            told.computed.push(name.clone());
+        }
+        let own = format!("<{}.dir>", place.service.name);
+        let mut value = setting
+            .replace(&place.dir.display().to_string(), &own)
+            .replace(&place.socket.display().to_string(), &own);
+        if name == "port" {
+            value = format!("<{}.port>", place.service.name);
+        }
+        if !unit.is_empty() {
+            value = format!("{value} {unit}");
+        }
+        told.settings.insert(name, value);
+    }
+    Ok(told)
 }
 
 fn seed_of(material: &Material) -> Result<&Seed> {

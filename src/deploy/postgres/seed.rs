@@ -217,6 +217,17 @@ async fn fill(
                 .with_context(|| format!("adding pg_stat_statements to {database}"))?;
         }
     }
+    schema(site, service, declared, server).await?;
+    Ok(statements)
+}
+
+/// Runs the schema files in the first database, in order.
+pub(super) async fn schema(
+    site: &Site,
+    service: &Service,
+    declared: &Postgres,
+    server: &Server,
+) -> Result<()> {
     let target = declared
         .databases
         .first()
@@ -232,7 +243,7 @@ async fn fill(
             .map_err(|error| refused(&error, file, &text))
             .with_context(|| format!("{}: schema for database {target}", service.name))?;
     }
-    Ok(statements)
+    Ok(())
 }
 
 /// What PostgreSQL said about a schema file, with the line that it means.

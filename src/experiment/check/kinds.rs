@@ -10,6 +10,9 @@ use crate::experiment::document::Node;
 use crate::experiment::{Postgres, Process, Proxy};
 use crate::name::ServiceName;
 
+/// What PostgreSQL's 63 bytes leave beside a run's name, its arm and our prefix.
+const LONGEST_IN_RUNNING: usize = 23;
+
 pub(super) fn postgres(
     table: &Node,
     name: &str,
@@ -69,12 +72,27 @@ pub(super) fn postgres(
     if let Some(url) = url {
         template(url, &format!("{name}.url"), checker);
         remote(url, name, allow_remote, checker);
-        for key in ["settings", "bin", "version"] {
+        for key in ["settings", "bin", "version", "roles", "cold"] {
             if let Some(entry) = table.entry(key) {
                 checker.error(
                     entry.key_span.clone(),
                     format!("`{name}.{key}` has no effect on a running server"),
-                    format!("remove `{key}` or `url`"),
+                    format!("remove `{key}` or `url`: of a running server ceteris makes and drops databases of its own, and changes nothing else"),
+                );
+            }
+        }
+        for item in table
+            .get("databases")
+            .map(Node::text_or_texts)
+            .unwrap_or_default()
+        {
+            let database = item.text().unwrap_or_default();
+            let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+            if database.len() > LONGEST_IN_RUNNING || !database.bytes().all(plain) {
+                checker.error(
+                    item.span.clone(),
+                    format!("`{name}.databases`: \"{database}\" can't be part of a name in a running server"),
+                    format!("there it is named ceteris_<run>_<arm>_<name>: lower-case letters, digits and _, at most {LONGEST_IN_RUNNING}"),
                 );
             }
         }

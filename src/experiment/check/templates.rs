@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use minijinja::{Environment, Error, ErrorKind, Value};
 
 use super::Checker;
-use super::names::{Kind, Names};
+use super::names::{Declaration, Kind, Names};
 use crate::experiment::document::Node;
 use crate::name::nearest;
 use crate::template::{self, WORKLOAD_FUNCTIONS, WORKLOAD_NUMBERS};
 
-/// What each service offers.
+/// What each service offers; PostgreSQL also the URL of each database, as `databases.NAME`.
 const OFFERED: [&str; 5] = ["url", "address", "host", "port", "dir"];
 
 /// Checks a service's string; adds the services that it names to `needs`.
@@ -50,6 +50,14 @@ pub(super) fn service(
             );
             continue;
         };
+        if let Some(database) = rest
+            .strip_prefix("databases")
+            .filter(|_| found.kind == Kind::Postgres)
+        {
+            sound &= is_database(node, key, found, database, checker);
+            needs.insert(first.to_owned());
+            continue;
+        }
         if !OFFERED.contains(&rest) {
             sound = false;
             let hint = match nearest(rest, OFFERED) {
@@ -63,11 +71,15 @@ pub(super) fn service(
             );
             continue;
         }
-        if rest == "dir" && found.kind == Kind::External {
+        let runs_already = found.kind == Kind::Postgres && found.table.get("url").is_some();
+        if rest == "url" && runs_already {
+            sound &= is_whole_server(node, key, found, checker);
+        }
+        if rest == "dir" && (found.kind == Kind::External || runs_already) {
             sound = false;
             checker.error(
                 checker.mention(node, name),
-                format!("`{key}`: `{first}` is external and has no folder of its own"),
+                format!("`{key}`: `{first}` runs already and has no folder of its own"),
                 "ceteris makes a folder only for services that it starts",
             );
             continue;
@@ -83,6 +95,79 @@ pub(super) fn service(
             checker,
         );
     }
+}
+
+/// Whether `databases` is followed by one that the service declares.
+fn is_database(
+    node: &Node,
+    key: &str,
+    service: &Declaration<'_>,
+    rest: &str,
+    checker: &mut Checker<'_>,
+) -> bool {
+    let declared = service
+        .table
+        .get("databases")
+        .map(Node::texts)
+        .unwrap_or_default();
+    let name = rest.strip_prefix('.').unwrap_or_default();
+    if declared.iter().any(|database| database == name) {
+        return true;
+    }
+    let first = service.name;
+    let example = declared.first().map_or("NAME", String::as_str);
+    let hint = match nearest(name, declared.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{{{{ {first}.databases.{near} }}}}`?"),
+        None => format!(
+            "write `{{{{ {first}.databases.{example} }}}}`, with a name that `databases` of `{first}` has"
+        ),
+    };
+    let message = if name.is_empty() {
+        format!("`{key}`: `{first}.databases` names no database")
+    } else {
+        format!("`{key}`: service `{first}` has no database `{name}`")
+    };
+    checker.error(
+        checker.mention(node, &format!("{first}.databases{rest}")),
+        message,
+        hint,
+    );
+    false
+}
+
+/// A running server has this run's databases under names of ceteris' own, so a declared name after its URL leads nowhere.
+fn is_whole_server(
+    node: &Node,
+    key: &str,
+    service: &Declaration<'_>,
+    checker: &mut Checker<'_>,
+) -> bool {
+    let first = service.name;
+    let text: String = node
+        .text()
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    let declared = service
+        .table
+        .get("databases")
+        .map(Node::texts)
+        .unwrap_or_default();
+    let whole = format!("{{{{{first}.url}}}}/");
+    let mut after = text.split(&whole).skip(1);
+    let Some(name) = after.find_map(|rest| {
+        let end = rest.find(['?', '{', '/']).unwrap_or(rest.len());
+        declared.iter().find(|database| **database == rest[..end])
+    }) else {
+        return true;
+    };
+    checker.error(
+        checker.mention(node, &format!("{first}.url")),
+        format!("`{key}`: in a running server the database `{name}` bears a name of ceteris' own"),
+        format!("write `{{{{ {first}.databases.{name} }}}}`, its whole URL"),
+    );
+    false
 }
 
 /// Checks a string that is filled before any service exists: only the caller's environment is known.

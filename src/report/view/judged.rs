@@ -1,10 +1,9 @@
-//! Tables about what was judged: explanations, the difference, actions, criteria, pairs, gates.
+//! Tables about what was judged: explanations, the difference, criteria, pairs, gates.
 
 use std::collections::BTreeMap;
 
-use super::arms::by_class;
 use super::evidence::one_difference;
-use super::{Explained, Kind, Table, arm_figure};
+use super::{Explained, Kind, Table};
 use crate::analysis::summary::{FigureValue, Word};
 use crate::analysis::{Summary, Verdict};
 use crate::experiment::TrendWord;
@@ -198,82 +197,6 @@ pub(super) fn equal(summary: &Summary) -> Option<Table> {
         ]);
     }
     table.filled()
-}
-
-pub(super) fn action_totals(summary: &Summary) -> Option<Table> {
-    let mut table = Table::new(
-        "Actions, all executions of an arm together",
-        &[
-            ("action", Kind::Text),
-            ("arm", Kind::Text),
-            ("done", Kind::Number),
-            ("failed", Kind::Number),
-            ("recovery ms", Kind::Number),
-            ("failed requests", Kind::Number),
-        ],
-    );
-    let mut seen: Vec<(&str, Arm)> = Vec::new();
-    for action in &summary.actions {
-        let key = (action.name.as_str(), action.arm);
-        if seen.contains(&key) {
-            continue;
-        }
-        seen.push(key);
-        let of = |figure: &str| {
-            let name = format!("actions.{}.{figure}", action.name);
-            arm_figure(summary, action.arm, &name, "")
-        };
-        table.rows.push(vec![
-            action.name.clone(),
-            action.arm.to_string(),
-            of("done"),
-            of("failed"),
-            of("recovery_ms"),
-            of("failed_requests"),
-        ]);
-    }
-    table.filled()
-}
-
-pub(super) fn actions(summary: &Summary) -> Option<Table> {
-    let mut table = Table::new(
-        "Executions of actions",
-        &[
-            ("action", Kind::Text),
-            ("arm", Kind::Text),
-            ("pair", Kind::Number),
-            ("from–to", Kind::Text),
-            ("result", Kind::Text),
-            ("recovery ms", Kind::Number),
-            ("failed requests", Kind::Text),
-            ("slow seconds", Kind::Number),
-        ],
-    );
-    for action in &summary.actions {
-        let result = if action.ok { "done" } else { "failed" };
-        let result = if action.detail.is_empty() {
-            result.to_owned()
-        } else {
-            format!("{result}: {}", action.detail)
-        };
-        table.rows.push(vec![
-            action.name.clone(),
-            action.arm.to_string(),
-            action.pair.to_string(),
-            format!(
-                "{}–{}",
-                words::clock(action.at_s),
-                words::clock(action.ended_s)
-            ),
-            result,
-            action
-                .recovery_ms
-                .map_or_else(|| words::NOT_OBSERVED.to_owned(), words::number),
-            by_class(&action.failed),
-            words::count(action.slow_seconds),
-        ]);
-    }
-    table.thinned("executions").filled()
 }
 
 pub(super) fn criteria(summary: &Summary) -> Option<Table> {

@@ -5,10 +5,12 @@
 
 use serde::Serialize;
 
+mod actions;
 mod apart;
 mod arms;
 mod evidence;
 mod finding;
+mod held_back;
 mod judged;
 mod terms;
 
@@ -61,6 +63,10 @@ pub struct View {
     pub action_totals: Option<Table>,
     /// Executions of actions.
     pub actions: Option<Table>,
+    /// Memory around the executions of actions.
+    pub action_memory: Option<Table>,
+    /// How long services took to be ready, where some were started again.
+    pub starts: Option<Table>,
     /// Bad seconds in words, a sentence an arm.
     pub bad_seconds: Vec<String>,
     /// Failed requests by class.
@@ -213,9 +219,11 @@ pub fn view(summary: &Summary, kept: &[KeptRun]) -> View {
         difference: judged::difference(summary),
         differing: judged::differing(summary),
         equal: judged::equal(summary),
-        action_totals: judged::action_totals(summary),
-        actions: judged::actions(summary),
-        bad_seconds: arms::bad_seconds(summary),
+        action_totals: actions::totals(summary),
+        actions: actions::executions(summary),
+        action_memory: actions::memory(summary),
+        starts: actions::starts(summary),
+        bad_seconds: [arms::bad_seconds(summary), held_back::sentences(summary)].concat(),
         failures: arms::failures(summary),
         episodes: arms::episodes(summary),
         failure_examples: arms::failure_examples(summary),

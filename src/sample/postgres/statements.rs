@@ -63,6 +63,14 @@ impl Statements {
 
     /// Emits the calls so far, and gives the moment of the reading.
     pub(super) async fn calls(&mut self, asker: &mut Asker) -> Result<Option<f64>, Trouble> {
+        if !asker.sql.server.samples_apart() {
+            asker.out.not_observed(
+                "sql_calls",
+                "the sampler works under the application's own role in a server that ceteris did not start, so their \
+                 statements can't be told apart",
+            );
+            return Ok(None);
+        }
         let database = asker.main_database();
         let databases = asker.sql.databases.clone();
         let own = own_roles();
@@ -144,6 +152,9 @@ impl Statements {
     }
 
     async fn read(&self, asker: &mut Asker) -> Result<Option<Edge>, Trouble> {
+        if !asker.sql.server.samples_apart() {
+            return Ok(None);
+        }
         let database = asker.main_database();
         let databases = asker.sql.databases.clone();
         let own = own_roles();

@@ -1,5 +1,6 @@
 //! Judging runs with known truths in them.
 
+mod acted_upon;
 mod bad_seconds;
 mod barriers;
 mod made;

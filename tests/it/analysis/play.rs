@@ -1,13 +1,18 @@
 //! What an arm did, second by second, and writing it down as a real arm is written.
 
+use std::ops::Range;
+
 use ceteris::experiment::Experiment;
 use ceteris::measure::{
     Account, Counts, Event, EventKind, FailureClass, FailureRow, HostSecond, LoadSecond, Outcome,
-    Phase, RUNNER, Sample, StopReason,
+    Phase, RUNNER, Sample, Silence, StopReason,
 };
 use ceteris::name::Arm;
 use ceteris::results::{ArmLayout, ArmWriter, RunFolder, interval_seconds};
 use hdrhistogram::Histogram;
+
+/// Resident memory in MiB and the life of the application, by second.
+type MemoryOf = Box<dyn Fn(u64) -> (f64, u32)>;
 
 /// CPU seconds of a service in a second.
 type CpuOf = Box<dyn Fn(&str, u64) -> f64>;
@@ -34,6 +39,11 @@ pub struct Play {
     pub wall_offset_s: f64,
     /// Delay before sending in microseconds.
     pub delay_us: f64,
+    /// The longest silence that touches a second.
+    pub silence: Box<dyn Fn(u64) -> Option<Silence>>,
+    pub memory: MemoryOf,
+    /// A service of which nothing is read in these seconds.
+    pub unread: Option<(&'static str, Range<u64>)>,
     pub events: Vec<Event>,
     /// Written to the end, or cut as by a kill.
     pub finished: bool,
@@ -77,6 +87,9 @@ impl Play {
             accounted: 8.0,
             wall_offset_s: 0.0001,
             delay_us: 20.0,
+            silence: Box::new(|_| None),
+            memory: Box::new(|t| (50.0 + 0.01 * t as f64, 0)),
+            unread: None,
             events: Vec::new(),
             finished: true,
         }
@@ -174,7 +187,7 @@ pub fn write(play: &Play, folder: &RunFolder, experiment: &Experiment) {
     }
     let mut cpu = [("app", 0.0), ("db", 0.0)];
     let mut totals = Counts::default();
-    samples(&mut writer, 0, &cpu, &totals);
+    samples(&mut writer, play, 0, &cpu, &totals);
     for second in 0..play.seconds {
         let row = load_second(play, second, steps.len());
         totals.add(&row.counts);
@@ -182,7 +195,7 @@ pub fn write(play: &Play, folder: &RunFolder, experiment: &Experiment) {
         for (service, total) in &mut cpu {
             *total += (play.cpu)(service, second);
         }
-        samples(&mut writer, second + 1, &cpu, &totals);
+        samples(&mut writer, play, second + 1, &cpu, &totals);
         if play.pruned > 0 {
             let event = at(
                 second as f64 + 0.5,
@@ -288,10 +301,17 @@ fn load_second(play: &Play, second: u64, steps: usize) -> LoadSecond {
         },
         driver_cpu_s: 0.1,
         send_delay_us: play.delay_us,
+        silence: (play.silence)(second),
     }
 }
 
-fn samples(writer: &mut ArmWriter, at_s: u64, cpu: &[(&str, f64); 2], totals: &Counts) {
+fn samples(
+    writer: &mut ArmWriter,
+    play: &Play,
+    at_s: u64,
+    cpu: &[(&str, f64); 2],
+    totals: &Counts,
+) {
     let sample = |service: &str, metric: &str, unit: &str, value: f64| Sample {
         at_s: at_s as f64,
         service: service.into(),
@@ -308,7 +328,10 @@ fn samples(writer: &mut ArmWriter, at_s: u64, cpu: &[(&str, f64); 2], totals: &C
             "count_total",
             totals.completed() as f64,
         ),
-        sample("app", "memory.rss", "MiB", 50.0 + 0.01 * t),
+        Sample {
+            epoch: (play.memory)(at_s).1,
+            ..sample("app", "memory.rss", "MiB", (play.memory)(at_s).0)
+        },
         sample("app", "descriptors", "count", 20.0),
         sample("app", "status.depth", "", 3.0),
         sample("app", "status.done", "", 10.0 + 2.0 * t),
@@ -326,6 +349,11 @@ fn samples(writer: &mut ArmWriter, at_s: u64, cpu: &[(&str, f64); 2], totals: &C
     for (service, total) in cpu {
         all.push(sample(service, "cpu_user_s", "cpu_s", 0.75 * total));
         all.push(sample(service, "cpu_system_s", "cpu_s", 0.25 * total));
+    }
+    if let Some((service, seconds)) = &play.unread
+        && seconds.contains(&at_s)
+    {
+        all.retain(|sample| sample.service != *service);
     }
     writer.samples(&all).unwrap();
 }

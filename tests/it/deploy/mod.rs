@@ -5,6 +5,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod runner_killed;
+pub mod running;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -81,6 +81,8 @@ fn a_killed_server_is_reported_and_comes_back() {
         deployment.signal(&name("db"), "KILL").await.unwrap();
         let mut life = deployment.watched()[0].life.clone();
         life.wait_for(|life| life.pid.is_none()).await.unwrap();
+        let exit = deployment.next_exit().await;
+        assert!(exit.expected && exit.status.contains("KILL"), "{exit:?}");
         let started = deployment.start_service(&name("db")).await.unwrap();
         assert_eq!(started.epoch, 1);
         assert_eq!(deployment.row_counts().await.unwrap()[0].rows, 500);

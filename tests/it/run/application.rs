@@ -73,6 +73,11 @@ fn serve(mut stream: TcpStream, served: &AtomicU64) {
             }
             ("GET", "/items") => ("200 OK", "{\"items\":[{\"id\":1},{\"id\":2}]}".to_owned()),
             ("GET", _) if path.starts_with("/items/") => ("200 OK", "{}".to_owned()),
+            ("POST", "/hold") => {
+                // Eight MiB that are written to and never given back.
+                std::mem::forget(vec![1u8; 8 << 20]);
+                ("200 OK", "{}".to_owned())
+            }
             ("POST", "/items") => ("201 Created", "{\"id\":3}".to_owned()),
             _ => ("404 Not Found", "{}".to_owned()),
         };

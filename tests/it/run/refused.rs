@@ -138,6 +138,56 @@ fn an_undeclared_difference_stops_the_run() {
 }
 
 #[test]
+fn a_setting_of_the_second_arm_alone_stops_the_run() {
+    let _turn = turn();
+    let site = Site::new();
+    // A service that turns a knob of the database after that was ready, another way each time.
+    let knob = r#"
+[deployment.knob.process]
+command = ["sh", "-c", "test -e turned && psql -q -c \"alter system set work_mem = '7MB'\" -c 'select pg_reload_conf()' $DATABASE_URL; sleep 1; touch turned; echo set && exec sleep 600"]
+env     = { DATABASE_URL = "{{ db.url }}/shop" }
+ready   = { log = "^set$", within = "60s" }
+
+[clients]"#;
+    let text = with(&database(), "[clients]", knob);
+    site.run(&text).ends(3).names(&[
+        "db.settings.work_mem",
+        "treatment '7168 kB'",
+        "control '4096 kB'",
+        "also_differs",
+    ]);
+    assert!(site.report().contains("db.settings.work_mem"));
+    supports_nothing(&site);
+}
+
+#[test]
+fn a_program_that_was_rebuilt_between_the_arms_stops_the_run() {
+    let _turn = turn();
+    let site = Site::new();
+    // The same program as another flag would have built it: only its bytes differ.
+    let mut other = std::fs::read(site.at("application")).unwrap();
+    other.extend(b"another flag");
+    std::fs::write(site.at("other"), other).unwrap();
+    std::fs::set_permissions(
+        site.at("other"),
+        std::fs::metadata(site.at("application"))
+            .unwrap()
+            .permissions(),
+    )
+    .unwrap();
+    let rebuild = "[[action]]\nname = \"rebuild\"\nat = \"1s\"\ncommand = [\"mv\", \"other\", \"application\"]\n\n[control]";
+    site.run(&with(&plain(), "[control]", rebuild))
+        .ends(3)
+        .names(&[
+            "treatment of pair 1",
+            "application",
+            "was changed",
+            "SHA-256",
+        ]);
+    supports_nothing(&site);
+}
+
+#[test]
 fn a_permitted_difference_is_told_as_a_limit() {
     let _turn = turn();
     let site = Site::new();

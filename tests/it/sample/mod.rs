@@ -1,7 +1,7 @@
 //! Sampling and pruning on real processes and a real PostgreSQL.
 
 mod memory;
-mod postgres;
+pub mod postgres;
 mod process;
 mod prune;
 mod server;

@@ -182,6 +182,19 @@ async fn numbers_have_no_gap_however_many_ask_at_once() {
     )
     .await;
     assert_eq!(status.body["reloads"], 8);
+    // Reloads at the same moment build the same release.
+    assert!((2..=9).contains(&status.body["image"]["release"].as_u64().unwrap()));
+    assert!(status.body["image"]["pieces"].as_u64() > Some(100));
+    let heap = service.get("/heap");
+    if cfg!(target_env = "gnu") {
+        assert!(heap.body["arenas"].as_u64() >= Some(1), "{heap:?}");
+        assert!(
+            heap.body["held"].as_u64() >= heap.body["free"].as_u64(),
+            "{heap:?}"
+        );
+    } else {
+        assert_eq!(heap.status, 500);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
