@@ -1,5 +1,7 @@
 //! Figures of actions, and of the starts that they lead to.
 
+use std::collections::BTreeMap;
+
 use super::arm::ArmRuns;
 use super::figures::Figures;
 use super::recovery::Recoveries;
@@ -105,28 +107,35 @@ pub(super) fn spread(
     }
 }
 
-/// Changes of memory: a mean over executions, and the share of what they added that was given back.
+/// Changes of memory: a mean over executions, and the share of what they added at most that came back by the end.
 fn memory(figures: &mut Figures, base: &str, of: &[&ActionResult]) {
     const NONE: &str = "no two readings of one life of the service stand around it";
     for instrument in ["rss", "cgroup"] {
-        let around: Vec<&MemoryAround> = of
-            .iter()
-            .flat_map(|a| &a.memory)
-            .filter(|m| m.instrument == instrument)
+        let mut pairs: BTreeMap<u32, Vec<&MemoryAround>> = BTreeMap::new();
+        for action in of {
+            let around = action.memory.iter().filter(|m| m.instrument == instrument);
+            pairs.entry(action.pair).or_default().extend(around);
+        }
+        let changes: Vec<f64> = pairs
+            .values()
+            .flatten()
+            .map(|m| m.after - m.before)
             .collect();
-        let changes: Vec<f64> = around.iter().map(|m| m.after - m.before).collect();
         let name = |rest: &str| format!("{base}.{instrument}_{rest}");
         figures.maybe(name("change"), mean(Some(&changes)), || NONE.to_owned());
-        let added: f64 = around.iter().map(|m| m.most - m.before).sum();
-        let returned: f64 = around.iter().map(|m| m.most - m.after).sum();
-        figures.maybe(
-            name("returned"),
-            (added > 0.0).then(|| returned / added),
-            || match around.is_empty() {
-                true => NONE.to_owned(),
-                false => "it added nothing that could come back".to_owned(),
-            },
-        );
+        let (mut added, mut returned) = (0.0, 0.0);
+        for around in pairs.values() {
+            let most = around.iter().map(|m| m.most).reduce(f64::max);
+            if let (Some(first), Some(last), Some(most)) = (around.first(), around.last(), most) {
+                added += most - first.before;
+                returned += most - last.after;
+            }
+        }
+        let share = (added > 0.0).then(|| returned / added);
+        figures.maybe(name("returned"), share, || match changes.is_empty() {
+            true => NONE.to_owned(),
+            false => "it added nothing that could come back".to_owned(),
+        });
     }
 }
 

@@ -56,9 +56,12 @@ pub(super) fn memory(
         .filter_map(|instrument| {
             let key = (service.to_string(), format!("memory.{instrument}"));
             let points = &measured.trial.samples.get(&key)?.points;
+            // One execution's last reading is the next one's first, so that their changes add up to the whole. Those nearer
+            // to each other than readings are share a change, which the last of them bears.
             let before = points.iter().rev().find(|p| p.0 <= at_s)?;
-            let after = points.iter().rev().find(|p| p.0 <= until_s + EDGE_S)?;
-            if after.0 <= before.0 || after.2 != before.2 {
+            let after = points.iter().rev().find(|p| p.0 <= until_s)?;
+            let is_over = points.last().is_some_and(|last| last.0 > at_s);
+            if !is_over || after.2 != before.2 {
                 return None;
             }
             // What lasts only an instant is as large as it gets until the next one.
@@ -69,7 +72,7 @@ pub(super) fn memory(
             };
             let most = points
                 .iter()
-                .filter(|p| p.0 >= at_s && p.0 <= during + EDGE_S && p.2 == before.2)
+                .filter(|p| p.0 >= at_s && p.0 <= during && p.2 == before.2)
                 .map(|p| p.1)
                 .fold(before.1, f64::max);
             Some(MemoryAround {

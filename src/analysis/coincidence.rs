@@ -170,6 +170,7 @@ impl<'r> Surroundings<'r> {
                 coincides.push(moment.text.clone());
             }
         }
+        let coincides = gathered(coincides);
         let mut beside: Vec<String> = self
             .cpu
             .iter()
@@ -225,6 +226,29 @@ impl<'r> Surroundings<'r> {
     }
 }
 
+/// More than this many of one kind are told as a number.
+const TOLD_SINGLY: usize = 3;
+
+/// Texts that differ only in what stands in brackets at their end, as one text when there are many.
+fn gathered(texts: Vec<String>) -> Vec<String> {
+    fn head(text: &str) -> &str {
+        text.split_once(" (").map_or(text, |(head, _)| head)
+    }
+    let mut out: Vec<String> = Vec::new();
+    for text in &texts {
+        let alike = texts.iter().filter(|t| head(t) == head(text)).count();
+        let text = if alike > TOLD_SINGLY {
+            format!("{}, {alike} times", head(text))
+        } else {
+            text.clone()
+        };
+        if !out.contains(&text) {
+            out.push(text);
+        }
+    }
+    out
+}
+
 fn cores(facts: &HostFacts) -> f64 {
     facts.others.iter().map(|p| p.cores).sum()
 }
@@ -246,4 +270,24 @@ fn gauge(watched: &Watched, outside: &[&SecondRow]) -> Option<Gauge> {
         p99,
     })
     .filter(|g| g.matters > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_of_one_kind_are_told_as_a_number() {
+        let texts = |n: usize| -> Vec<String> {
+            (0..n)
+                .map(|i| format!("db was started again (ready after {i} ms)"))
+                .chain(["db: checkpoint".to_owned()])
+                .collect()
+        };
+        assert_eq!(gathered(texts(3)), texts(3));
+        assert_eq!(
+            gathered(texts(4)),
+            ["db was started again, 4 times", "db: checkpoint"]
+        );
+    }
 }

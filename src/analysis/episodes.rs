@@ -1,13 +1,16 @@
 //! Bad seconds, grouped: when, how long, what failed, and what coincided.
 //!
-//! A second is bad when a request failed in it, or when it is slow: below half of the arm's median. It says *coincides with*,
+//! A second is bad when a request failed in it, or when it is slow: below half of the median of the seconds with the same
+//! declared load. Where no load was declared no second is slow. It says *coincides with*,
 //! never *caused by*; an episode that coincides with nothing stays unexplained.
 
 use std::collections::BTreeMap;
 
 use super::coincidence::Surroundings;
+use super::load_gates::declared_level;
 use super::measured::Measured;
 use super::summary::Episode;
+use crate::experiment::ArmSetup;
 use crate::measure::FailureClass;
 
 /// Bad seconds less far apart than this belong together.
@@ -37,14 +40,15 @@ struct Span {
 }
 
 /// Finds them.
-pub(super) fn of(measured: &Measured<'_>) -> BadTime {
-    let median = median(&measured.ok);
+pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup) -> BadTime {
+    let levels = Levels::of(measured, setup);
     let whole = measured.ok.len() as u64;
     let mut spans: Vec<Span> = Vec::new();
     let (mut bad_seconds, mut slow_seconds) = (0, 0);
     let mut lost_share_s = 0.0;
     for row in &measured.trial.seconds {
         let failed = row.counts.failed_total() > 0;
+        let median = levels.median(row.at_s);
         let slow = row.at_s < whole && (row.counts.ok as f64) < 0.5 * median;
         bad_seconds += u64::from(failed);
         slow_seconds += u64::from(slow);
@@ -76,7 +80,10 @@ pub(super) fn of(measured: &Measured<'_>) -> BadTime {
     });
     let episodes: Vec<Episode> = spans
         .iter()
-        .map(|span| episode(measured, *span, median, &surroundings))
+        .map(|span| {
+            let median = levels.median(span.from);
+            episode(measured, *span, median, &surroundings)
+        })
         .collect();
     let inside_ok: u64 = spans
         .iter()
@@ -153,6 +160,41 @@ fn episode(
         median_throughput: median,
         coincides,
         beside,
+    }
+}
+
+/// The usual of each declared load.
+struct Levels {
+    /// The load of each whole second, in thousandths of a client or request a second.
+    of_second: Vec<u64>,
+    medians: BTreeMap<u64, f64>,
+}
+
+impl Levels {
+    fn of(measured: &Measured<'_>, setup: &ArmSetup) -> Self {
+        let of_second: Vec<u64> = (0..measured.ok.len())
+            .map(|second| (declared_level(setup, second as f64 + 0.5) * 1e3).round() as u64)
+            .collect();
+        let mut by_level: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (level, ok) in of_second.iter().zip(&measured.ok) {
+            by_level.entry(*level).or_default().push(*ok);
+        }
+        let medians = by_level
+            .into_iter()
+            .map(|(level, ok)| (level, if level == 0 { 0.0 } else { median(&ok) }))
+            .collect();
+        Self { of_second, medians }
+    }
+
+    /// The median of the seconds with the same load as this one; 0 where none was declared.
+    fn median(&self, second: u64) -> f64 {
+        let level = usize::try_from(second)
+            .ok()
+            .and_then(|second| self.of_second.get(second).or(self.of_second.last()));
+        level
+            .and_then(|level| self.medians.get(level))
+            .copied()
+            .unwrap_or_default()
     }
 }
 

@@ -55,6 +55,36 @@ pub(super) fn client_seconds(setup: &ArmSetup, warmup_s: f64, seconds: f64) -> O
     Some(total)
 }
 
+/// Clients (closed loop) or requests a second (open loop) that are declared for a moment of the measured time; a ramp counts
+/// as its end, which warm-up leaves behind.
+pub(super) fn declared_level(setup: &ArmSetup, at_s: f64) -> f64 {
+    let (Load::Closed { stages, .. } | Load::Open { stages, .. }) = &setup.clients.load;
+    let mut ends = 0.0;
+    let mut level = 0.0;
+    for stage in stages {
+        let begins = ends;
+        ends = stage
+            .length
+            .map_or(f64::INFINITY, |length| begins + length.as_secs_f64());
+        if (begins..ends).contains(&at_s) {
+            level = stage.level;
+        }
+    }
+    for action in &setup.actions {
+        let ActionKind::Clients { closed, length } = &action.what else {
+            continue;
+        };
+        let every = action.every.map_or(0.0, |every| every.as_secs_f64());
+        for i in 0..action.times {
+            let begins = action.at.as_secs_f64() + f64::from(i) * every;
+            if (begins..begins + length.as_secs_f64()).contains(&at_s) {
+                level += f64::from(*closed);
+            }
+        }
+    }
+    level
+}
+
 pub(super) fn littles(runs: &ArmRuns<'_>, setup: &ArmSetup) -> (Verdict, String) {
     if !matches!(setup.clients.load, Load::Closed { .. }) {
         return (

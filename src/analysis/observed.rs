@@ -63,7 +63,7 @@ impl<'r> Observed<'r> {
             .into_iter()
             .map(|series| judge(series, &measured, basis))
             .collect();
-        let bad = episodes::of(&measured);
+        let bad = episodes::of(&measured, basis.setup);
         Ok(Self {
             measured,
             throughput,

@@ -73,9 +73,8 @@ impl Recoveries {
         let mut all = Self::default();
         let mut spans: Vec<(u64, u64)> = Vec::new();
         for (i, execution) in found.iter().enumerate() {
-            let until_s = found
-                .get(i + 1)
-                .map_or(measured.seconds, |next| next.at_s.max(execution.ended_s));
+            // The last reading of all is taken when the load has ended.
+            let until_s = found.get(i + 1).map_or(f64::INFINITY, |next| next.at_s);
             let (mut result, span) = judged(measured, execution, until_s);
             result.memory = aftermath::memory(
                 measured,
@@ -153,7 +152,7 @@ fn judged(
             .map_or(end, |row| row.at_s),
     };
     // What the next execution disturbs is its own.
-    let to = if until_s < measured.seconds {
+    let to = if until_s.is_finite() {
         to.min((until_s.floor() as u64).max(from + 1))
     } else {
         to
@@ -183,28 +182,37 @@ fn judged(
     (result, Some((from, to)))
 }
 
-/// From the start until the end of the longest silence that ended after it and began before the next execution. The outer
-/// `None`: these rows tell of none; the inner one: it did not end.
+/// From the start until the end of the longest silence that ended after it. One that lasts beyond the start of the next
+/// execution belongs to the one of the two whose start it began nearer to. The outer `None`: these rows tell of none; the
+/// inner one: it did not end.
 fn answered_again_ms(
     measured: &Measured<'_>,
     (at_s, until_s): (f64, f64),
     (from, to): (u64, u64),
 ) -> Option<Option<f64>> {
     let mut longest: Option<(u64, Option<f64>)> = None;
+    let mut last = from;
     for row in rows(measured, from, to) {
         let silence = row.silence?;
         let ends_s = row.at_s as f64 + silence.until_ms as f64 / 1e3;
         let ended = (silence.until_ms < 1_000).then_some(ends_s);
         let begins_s = ends_s - silence.length_ms as f64 / 1e3;
         // The same silence is longer in the second in which it ends.
+        let is_next = ends_s > until_s && begins_s > 0.5 * (at_s + until_s);
         if ends_s > at_s
-            && begins_s < until_s
+            && !is_next
             && longest.is_none_or(|(length, _)| silence.length_ms >= length)
         {
             longest = Some((silence.length_ms, ended));
+            last = row.at_s;
         }
     }
     let (_, ended) = longest?;
+    let is_hidden = || rows(measured, last + 1, u64::MAX).any(|row| row.counts.ok > 0);
+    if ended.is_none() && is_hidden() {
+        // It ended in a second whose longest silence is another execution's.
+        return None;
+    }
     Some(ended.map(|ends_s| (ends_s - at_s) * 1e3))
 }
 

@@ -240,7 +240,7 @@ fn pruning(pruning: &Pruning) -> String {
 
 fn action(action: &Action) -> String {
     let what = match &action.what {
-        ActionKind::Restart { service, .. } => format!("restart {service}"),
+        ActionKind::Restart { service, signal } => format!("restart {service} with {signal}"),
         ActionKind::Signal { service, signal } => format!("{signal} to {service}"),
         ActionKind::Stop(service) => format!("stop {service}"),
         ActionKind::Start(service) => format!("start {service}"),

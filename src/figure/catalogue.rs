@@ -149,7 +149,7 @@ pub const OF_AN_ARM: &[Entry] = &[
     number("actions.<action>.slow_seconds", "s", Lower, "seconds of its executions' recovery below half of the throughput before"),
     number("actions.<action>.throughput", "ok per second", Higher, "ok requests a second while a burst of clients lasts"),
     number("actions.<action>.rss_change", "MiB", Lower, "change of the service's resident memory from before an execution to before the next, mean"),
-    number("actions.<action>.rss_returned", "share", Higher, "share of the resident memory added by its executions that came back"),
+    number("actions.<action>.rss_returned", "share", Higher, "share of what they added to resident memory at most that came back by the end"),
     number("actions.<action>.cgroup_change", "MiB", Lower, "the same of what its cgroup is charged"),
     number("actions.<action>.cgroup_returned", "share", Higher, "the same of what its cgroup is charged"),
 ];

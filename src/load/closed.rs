@@ -24,6 +24,8 @@ pub(super) async fn run(client: &mut Client, phase: &Phase, watch: &Rc<Watch>, c
                 let first = crowd.presence(client.index, Duration::ZERO) == Presence::Here;
                 let joined = if iteration == 0 && first { origin } else { now };
                 phase.enter(watch, Part::Overhead, joined);
+                let leaves = crowd.leaves(client.index, phase.at(now));
+                watch.leaves_at(leaves.map(|at| origin + at));
                 here = true;
             }
             Presence::From(at) => {

@@ -64,6 +64,22 @@ impl Crowd {
         levels.max().unwrap_or(0)
     }
 
+    /// When a client that sends so long after the start is sent away; `None`: not before the phase ends.
+    pub(super) fn leaves(&self, client: u64, at: Duration) -> Option<Duration> {
+        let mut begins = Duration::ZERO;
+        for stage in &self.stages {
+            let Some(length) = stage.length else {
+                return (client >= level(stage)).then_some(begins);
+            };
+            let ends = begins + length;
+            if at < ends && client >= level(stage) {
+                return Some(begins);
+            }
+            begins = ends;
+        }
+        Some(begins)
+    }
+
     /// Where client number `client` is, so long after the start.
     pub(super) fn presence(&self, client: u64, at: Duration) -> Presence {
         let most = self.most().max(1);
@@ -236,6 +252,14 @@ mod tests {
         assert_eq!(crowd.presence(7, s(15.0)), Presence::Gone);
         assert_eq!(crowd.presence(1, s(15.0)), Presence::Here);
         assert_eq!(crowd.presence(1, s(20.0)), Presence::Gone);
+        // Called once, it stays over an edge between two stages that both have it.
+        assert_eq!(crowd.leaves(7, s(12.0)), Some(s(15.0)));
+        assert_eq!(crowd.leaves(1, s(12.0)), Some(s(20.0)));
+        assert_eq!(crowd.leaves(1, s(16.0)), Some(s(20.0)));
+        let burst = Crowd::until(s(3.0), s(7.0));
+        assert_eq!(burst.leaves(9, s(3.0)), Some(s(7.0)));
+        let endless = Crowd::new(&[stage(0.0, Some(1)), stage(4.0, None)], s(0.0));
+        assert_eq!(endless.leaves(3, s(2.0)), None);
         let warm = Crowd::first_level(&[stage(3.0, Some(1)), stage(9.0, None)], s(0.0));
         assert_eq!(warm.presence(2, s(100.0)), Presence::Here);
         assert_eq!(warm.presence(3, s(100.0)), Presence::Gone);

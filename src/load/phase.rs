@@ -79,6 +79,8 @@ pub(super) struct Phase {
 pub(super) struct Watch {
     part: Cell<Part>,
     since: Cell<Instant>,
+    /// When it is sent away: what it has in flight then runs on, but is no part of the clients' time.
+    leaves: Cell<Option<Instant>>,
     /// Step and start of the request under way.
     request: Cell<Option<(usize, Instant)>>,
     /// Its place among the cut ones.
@@ -89,6 +91,16 @@ impl Watch {
     /// When it began what it is at.
     pub(super) fn since(&self) -> Instant {
         self.since.get()
+    }
+
+    /// Says when it will be sent away.
+    pub(super) fn leaves_at(&self, leaves: Option<Instant>) {
+        self.leaves.set(leaves);
+    }
+
+    /// No later than when it is sent away.
+    fn within(&self, now: Instant) -> Instant {
+        self.leaves.get().map_or(now, |leaves| now.min(leaves))
     }
 
     /// The request that the end of the phase cut never left; it stays cut.
@@ -126,6 +138,7 @@ impl Phase {
         let watch = Rc::new(Watch {
             part: Cell::new(Part::Away),
             since: Cell::new(now),
+            leaves: Cell::new(None),
             request: Cell::new(None),
             cut: Cell::new(None),
         });
@@ -155,7 +168,8 @@ impl Phase {
     pub(super) fn enter(&self, watch: &Watch, part: Part, now: Instant) {
         let before = watch.part.replace(part);
         let since = watch.since.replace(now);
-        self.recorder.borrow_mut().book(before, since, now);
+        let within = watch.within(now);
+        self.recorder.borrow_mut().book(before, since, within, now);
     }
 
     /// A request is under way.
@@ -185,7 +199,8 @@ impl Phase {
         }
         let mut cut = self.cut.borrow_mut();
         for watch in self.watches.borrow().iter() {
-            recorder.book_end(watch.part.get(), watch.since.get(), end);
+            let within = watch.within(end);
+            recorder.book_end(watch.part.get(), watch.since.get(), within, end);
             if let Some((step, begun)) = watch.request.get() {
                 recorder.outcome(step, Outcome::Cut, None, end);
                 watch.cut.set(Some(cut.len()));

@@ -156,10 +156,10 @@ impl Recorder {
         }
     }
 
-    /// Books what a client was at when the phase ended.
-    pub(super) fn book_end(&mut self, part: Part, from: Instant, end: Instant) {
+    /// Books what a client was at, up to `to`, when the phase ended.
+    pub(super) fn book_end(&mut self, part: Part, from: Instant, to: Instant, end: Instant) {
         self.roll_before(end);
-        self.add_time(part, from, end);
+        self.add_time(part, from, to);
     }
 
     /// Whether the phase has ended.
@@ -167,9 +167,9 @@ impl Recorder {
         self.ended
     }
 
-    /// Books a client's time up to `to`, in the second in which it ends.
-    pub(super) fn book(&mut self, part: Part, from: Instant, to: Instant) {
-        self.roll(to);
+    /// Books a client's time up to `to`, in the second of `now`.
+    pub(super) fn book(&mut self, part: Part, from: Instant, to: Instant, now: Instant) {
+        self.roll(now);
         self.add_time(part, from, to);
     }
 

@@ -4,15 +4,18 @@
 use serde::Serialize;
 
 /// What the allocator holds for this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Heap {
     /// Arenas that were ever made; each keeps a heap of its own.
     pub arenas: u64,
-    /// Bytes that all arenas together have from the system.
-    pub held: u64,
-    /// Bytes of those that no one uses.
-    pub free: u64,
+    /// What all arenas together have from the system, in MiB.
+    pub held_mib: f64,
+    /// What of it no one uses, in MiB.
+    pub free_mib: f64,
 }
+
+/// Bytes in a MiB.
+const MIB: f64 = 1_048_576.0;
 
 impl Heap {
     /// Reads what `malloc_info` writes: an element `heap` for each arena, after the last one the sums over all.
@@ -24,11 +27,13 @@ impl Heap {
             let rest = &rest[rest.find(name)? + name.len()..];
             rest.split('"').nth(1)?.parse().ok()
         };
+        let held = attribute("<system type=\"current\"", "size=")?;
+        let free = attribute("<total type=\"fast\"", "size=")?
+            + attribute("<total type=\"rest\"", "size=")?;
         Some(Self {
             arenas,
-            held: attribute("<system type=\"current\"", "size=")?,
-            free: attribute("<total type=\"fast\"", "size=")?
-                + attribute("<total type=\"rest\"", "size=")?,
+            held_mib: held as f64 / MIB,
+            free_mib: free as f64 / MIB,
         })
     }
 }
@@ -109,13 +114,13 @@ mod tests {
     fn the_sums_stand_after_the_last_arena() {
         let text = r#"<malloc version="1"><heap nr="0"><total type="rest" count="9" size="9"/>
             <system type="current" size="1"/></heap><heap nr="1"><system type="current" size="2"/></heap>
-            <total type="fast" count="2" size="64"/><total type="rest" count="3" size="1000"/>
-            <total type="mmap" count="0" size="0"/><system type="current" size="270336"/>
+            <total type="fast" count="2" size="1024"/><total type="rest" count="3" size="261120"/>
+            <total type="mmap" count="0" size="0"/><system type="current" size="524288"/>
             <system type="max" size="280000"/></malloc>"#;
         let expected = Heap {
             arenas: 2,
-            held: 270_336,
-            free: 1_064,
+            held_mib: 0.5,
+            free_mib: 0.25,
         };
         assert_eq!(Heap::parse(text), Some(expected));
         assert_eq!(Heap::parse("<malloc/>"), None);
@@ -126,10 +131,10 @@ mod tests {
     fn what_is_freed_in_small_pieces_is_free_until_it_is_trimmed() {
         let held: Vec<Box<[u8]>> = (0..200_000).map(|_| vec![1; 100].into()).collect();
         let full = state().unwrap();
-        assert!(full.arenas >= 1 && full.held >= 20_000_000, "{full:?}");
+        assert!(full.arenas >= 1 && full.held_mib >= 20.0, "{full:?}");
         drop(held);
         let freed = state().unwrap();
-        assert!(freed.free > full.free, "{full:?} {freed:?}");
+        assert!(freed.free_mib > full.free_mib, "{full:?} {freed:?}");
         trim().unwrap();
     }
 }

@@ -226,3 +226,88 @@ pub(super) fn starts(summary: &Summary) -> Option<Table> {
     }
     table.filled()
 }
+
+/// What each action did, a sentence each for both arms.
+pub(super) fn sentences(summary: &Summary) -> Vec<String> {
+    let firsts = first_of_each(summary);
+    let mut names: Vec<&str> = Vec::new();
+    for action in &firsts {
+        if !names.contains(&action.name.as_str()) {
+            names.push(&action.name);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| {
+            let arms: Vec<String> = firsts
+                .iter()
+                .filter(|action| action.name == name)
+                .map(|action| format!("in the {} {}", action.arm, told(summary, action)))
+                .collect();
+            format!("The action \"{name}\": {}.", arms.join("; "))
+        })
+        .collect()
+}
+
+/// One action in one arm.
+fn told(summary: &Summary, action: &ActionResult) -> String {
+    let number = |figure: &str| {
+        let own = if action.figure.is_empty() {
+            &action.name
+        } else {
+            &action.figure
+        };
+        match summary
+            .figures
+            .get(&format!("{}.actions.{own}.{figure}", action.arm))
+        {
+            Some(FigureValue::Number(number)) => Some(*number),
+            _ => None,
+        }
+    };
+    let ms = |value: f64| words::duration(value / 1e3);
+    let mut parts = vec![match number("failed") {
+        Some(failed) if failed > 0.0 => format!(
+            "done {} times, failed {} times",
+            of(summary, action, "done", ""),
+            of(summary, action, "failed", "")
+        ),
+        _ => format!("done {} times", of(summary, action, "done", "")),
+    }];
+    if is_burst(action) {
+        parts.push(format!(
+            "{} ok requests a second while it lasted",
+            of(summary, action, "throughput", "")
+        ));
+    } else {
+        parts.push(
+            match (number("recovery_ms.p50"), number("recovery_ms.max")) {
+                (_, Some(0.0)) => "no request was disturbed".to_owned(),
+                (Some(median), Some(most)) => format!(
+                    "an ok answer came again after {} in the middle, {} at most",
+                    ms(median),
+                    ms(most)
+                ),
+                (None, Some(most)) => {
+                    format!("an ok answer came again after {} at most", ms(most))
+                }
+                _ => "an ok answer after each was not observed".to_owned(),
+            },
+        );
+        if number("failed_requests").is_some_and(|failed| failed > 0.0) {
+            parts.push(format!(
+                "{} requests failed meanwhile",
+                of(summary, action, "failed_requests", "")
+            ));
+        }
+    }
+    let service = action.memory.first().map(|memory| &memory.service);
+    if let (Some(service), Some(change)) = (service, number("rss_change")) {
+        let sign = if change > 0.0 { "+" } else { "" };
+        parts.push(format!(
+            "resident memory of {service} changed by {sign}{} MiB each",
+            words::number(change)
+        ));
+    }
+    parts.join(", ")
+}

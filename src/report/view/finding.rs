@@ -44,6 +44,11 @@ fn throughput(summary: &Summary, arm: Arm, seen: Option<&ArmSummary>) -> String 
         arm_figure(summary, arm, "throughput.first", ""),
         arm_figure(summary, arm, "throughput.last", "")
     );
+    if seen.throughput.reason == "no_margin" {
+        return format!(
+            "{which}, the trend of throughput is not judged: no margin was declared ({ends})."
+        );
+    }
     let verb = match seen.throughput.word {
         Word::Unclear => "throughput is ",
         Word::Flat | Word::Falls | Word::Rises => "throughput ",

@@ -207,7 +207,7 @@ pub fn view(summary: &Summary, kept: &[KeptRun]) -> View {
         run: summary.run.id.clone(),
         banner: banner(summary),
         evidence: evidence::evidence(summary),
-        finding: finding::finding(summary),
+        finding: [finding::finding(summary), actions::sentences(summary)].concat(),
         charts: charts::charts(summary)
             .into_iter()
             .map(|chart| (chart.name.clone(), chart))

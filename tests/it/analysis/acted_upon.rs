@@ -219,3 +219,34 @@ fn readings_of_a_service_that_is_down_are_not_due() {
     assert!(valid(true));
     assert!(!valid(false));
 }
+
+#[test]
+fn a_second_is_slow_beside_those_of_the_same_declared_load_only() {
+    let text = EXPERIMENT.replace(
+        "closed = 8",
+        "stages = [{ closed = 8, for = \"60s\" }, { closed = 0, for = \"40s\" }, { closed = 1, for = \"20s\" }]",
+    );
+    let idle = |arm| Play {
+        ok: Box::new(|s| match s {
+            30 => 300,
+            0..60 => 1_600,
+            60..100 => 0,
+            110 => 90,
+            _ => 200,
+        }),
+        ..Play::flat(arm, 1_600.0)
+    };
+    let summary = Made::run(&text, &[idle(Arm::Treatment), idle(Arm::Control)]).judged();
+    // 30 beside the eight clients' seconds, 110 beside the one client's; nobody was there from 60 to 100.
+    assert_eq!(number(&summary, "control.slow_seconds"), 2.0);
+    let episodes: Vec<(u64, f64)> = summary
+        .arms
+        .control
+        .as_ref()
+        .unwrap()
+        .episodes
+        .iter()
+        .map(|e| (e.from_s, e.median_throughput))
+        .collect();
+    assert_eq!(episodes, [(30, 1_600.0), (110, 200.0)]);
+}
