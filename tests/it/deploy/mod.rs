@@ -4,6 +4,7 @@ mod placement;
 mod postgres;
 mod process;
 mod proxy;
+mod readiness;
 mod runner_killed;
 pub mod running;
 

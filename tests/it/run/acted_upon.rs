@@ -103,6 +103,134 @@ http  = { service = "app", post = "/hold" }
 }
 
 #[test]
+fn every_kind_of_action_is_done_in_both_arms() {
+    let _turn = turn();
+    let site = Site::new();
+    let text = with(
+        &pruned(),
+        "APP_PASSWORD = \"{{ env.SMALL_PASSWORD }}\"",
+        "OTHER = \"x\"",
+    );
+    let text = with(&text, "duration = \"3s\"", "duration = \"6s\"");
+    let text = with(&text, "window   = \"1s\"", "window   = \"2s\"");
+    let text = with(&text, "sample   = \"1s\"", "sample   = \"3s\"");
+    let actions = r#"
+[[action]]
+name = "insert"
+at   = "500ms"
+sql  = { service = "db", database = "shop", statement = "INSERT INTO jobs VALUES (-1)" }
+
+[[action]]
+name   = "go on"
+at     = "1s"
+signal = { service = "app", signal = "CONT" }
+
+[[action]]
+name = "stop"
+at   = "1500ms"
+stop = "app"
+
+[[action]]
+name  = "start"
+at    = "2s"
+start = "app"
+
+[[action]]
+name    = "by hand"
+at      = "3s"
+command = ["test", "-d", "{{ db.dir }}"]
+
+[[action]]
+name   = "squeeze"
+at     = "4s"
+limits = { service = "app", memory = "512MiB" }
+
+[control]"#;
+    site.run(&with(&text, "[control]", actions)).ends(0);
+    site.nothing_is_left();
+    let summary = site.summary();
+    let figures = &summary["figures"];
+    for arm in ["treatment", "control"] {
+        for action in ["insert", "go_on", "stop", "start", "by_hand"] {
+            let name = format!("{arm}.actions.{action}.done");
+            assert_eq!(figures[&name], 1.0, "{name}");
+        }
+        let squeezed = figures[format!("{arm}.actions.squeeze.done")].as_f64();
+        assert_eq!(
+            squeezed,
+            Some(f64::from(u8::from(rustix::process::geteuid().is_root())))
+        );
+        // While it was down requests were refused, which no gate holds against the run.
+        assert!(figures[format!("{arm}.failures.refused")].as_f64() > Some(0.0));
+        assert!(figures[format!("{arm}.actions.stop.recovery_ms")].as_f64() > Some(400.0));
+    }
+    assert_eq!(summary["validity"]["valid"], true);
+}
+
+/// The plain run with a limit on the application.
+fn limited(text: &str, limit: &str) -> String {
+    with(
+        text,
+        "command = [\"./application\"",
+        &format!("limits = {limit}\ncommand = [\"./application\""),
+    )
+}
+
+#[test]
+fn a_memory_limit_that_is_reached_ends_the_arm_and_is_named() {
+    let _turn = turn();
+    let site = Site::new();
+    let text = with_actions(
+        r#"
+[[action]]
+name  = "hold on"
+at    = "500ms"
+every = "300ms"
+times = 10
+http  = { service = "app", post = "/hold" }
+"#,
+    );
+    let ran = site.run(&limited(&text, "{ memory = \"32MiB\" }"));
+    if !rustix::process::geteuid().is_root() {
+        ran.ends(3).names(&["control group"]);
+        return;
+    }
+    ran.ends(3).names(&[
+        "control of pair 1",
+        "app",
+        "the kernel killed it for memory (its limit is 32 MiB)",
+    ]);
+    site.nothing_is_left();
+    let report = site.report();
+    assert!(
+        report.contains("the kernel killed it for memory"),
+        "{report}"
+    );
+    let first: String = report.lines().take(12).collect();
+    assert!(first.contains("Not valid"), "{first}");
+}
+
+#[test]
+fn time_for_which_a_limit_held_a_service_back_is_told() {
+    let _turn = turn();
+    let site = Site::new();
+    let ran = site.run(&limited(&with_actions(""), "{ cpus = 0.02 }"));
+    if !rustix::process::geteuid().is_root() {
+        ran.ends(3).names(&["control group"]);
+        return;
+    }
+    site.nothing_is_left();
+    let summary = site.summary();
+    let held = summary["figures"]["control.services.app.throttled_s"].as_f64();
+    assert!(held.is_some_and(|s| s > 0.0), "{held:?}");
+    let report = site.report();
+    assert!(
+        report.contains("In the control app was held back by its limit of 0.02 cores for"),
+        "{report}"
+    );
+}
+
+#[test]
 fn a_run_in_a_server_that_runs_already_leaves_it_as_it_was() {
     let _turn = turn();
     let host = runtime().block_on(Postgres::start());
