@@ -208,6 +208,17 @@ fn deployment(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
                 "a tuned database: {name} ran with the server's default settings"
             ));
         }
+        if postgres.url.is_none() {
+            texts.push(if postgres.cold {
+                format!(
+                    "a warm page cache: the files of {name} were dropped from it before each arm"
+                )
+            } else {
+                format!(
+                    "a cold page cache: the files of {name} had just been written when an arm began"
+                )
+            });
+        }
         if let Some(bytes) = made.data_bytes
             && machine.memory_bytes > 0
             && bytes < machine.memory_bytes as f64

@@ -16,6 +16,7 @@ fn both_arms_start_from_the_same_rows_and_roles_work() {
             declared
                 .settings
                 .insert("work_mem".to_owned(), "5MB".to_owned());
+            declared.cold = true;
         }
         let mut app = script(
             "app",
