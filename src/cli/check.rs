@@ -156,6 +156,9 @@ fn in_words(report: &CheckReport) -> String {
         "  order: {}; pairs: {}; time without builds: about {}\n",
         report.order, report.pairs, report.time
     ));
+    for after in &report.after {
+        text.push_str(&format!("  then {after}\n"));
+    }
     if let Some(bytes) = report.disk_bytes {
         text.push_str(&format!(
             "  disk: about {} MiB in the run's folder, logs and data of the services apart\n",

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::problem::render;
 use super::{
-    Action, ActionKind, ArmSetup, Checked, Control, Experiment, Load, Order, PruneRule, Pruning,
-    Schedule, ServiceKind, Stage, Stop,
+    Action, ActionKind, ArmSetup, Checked, Control, Experiment, Load, Order, Probe, PruneRule,
+    Pruning, Schedule, ServiceKind, Stage, Stop,
 };
 use crate::name::{Arm, Arms};
 use crate::quantity::write_duration;
@@ -31,6 +31,8 @@ pub struct CheckReport {
     pub pairs: u32,
     /// In which order, in words.
     pub order: String,
+    /// What follows the pairs, in words.
+    pub after: Vec<String>,
     /// Estimated time without builds, in seconds; absent when arms end after a number of requests.
     pub seconds: Option<f64>,
     /// The same in words.
@@ -132,6 +134,7 @@ pub fn render_check(checked: &Checked) -> CheckReport {
         },
         pairs: schedule.pairs,
         order: order(schedule).to_owned(),
+        after: after(experiment),
         seconds,
         time: seconds.map_or_else(
             || "as long as the requests take".to_owned(),
@@ -158,6 +161,24 @@ fn order(schedule: &Schedule) -> &'static str {
         (Order::ControlFirst, _) => "control, then treatment",
         (Order::Abba, _) => "quartets A B B A, the first letter drawn by seed",
     }
+}
+
+/// What follows the pairs.
+fn after(experiment: &Experiment) -> Vec<String> {
+    let micro = experiment
+        .micro
+        .iter()
+        .map(|micro| format!("counted calls of {}, {} rounds", micro.name, micro.rounds));
+    let probe = experiment.probe.iter().map(|probe| {
+        let levels: Vec<String> = probe.clients.iter().map(u32::to_string).collect();
+        format!(
+            "a probe of {} clients, {} each, on a deployment of the {}",
+            levels.join(", "),
+            write_duration(probe.each),
+            Probe::ARM
+        )
+    });
+    micro.chain(probe).collect()
 }
 
 fn arm_report(arm: Arm, setup: &ArmSetup, schedule: &Schedule) -> ArmReport {

@@ -245,6 +245,7 @@ fn the_check_report_names_what_would_be_done() {
             "target/release/opbench"
         ]
     );
+    assert_eq!(report.after, ["counted calls of JSON encoder, 10 rounds"]);
     // The build makes the counted calls' program as well.
     let opbench = report.programs.last().unwrap();
     assert!(opbench.built && opbench.needed_by == "JSON encoder");
