@@ -266,13 +266,15 @@ fn told(summary: &Summary, action: &ActionResult) -> String {
         }
     };
     let ms = |value: f64| words::duration(value / 1e3);
+    let times = |figure: &str| match of(summary, action, figure, "") {
+        once if once == "1" => "once".to_owned(),
+        many => format!("{many} times"),
+    };
     let mut parts = vec![match number("failed") {
-        Some(failed) if failed > 0.0 => format!(
-            "done {} times, failed {} times",
-            of(summary, action, "done", ""),
-            of(summary, action, "failed", "")
-        ),
-        _ => format!("done {} times", of(summary, action, "done", "")),
+        Some(failed) if failed > 0.0 => {
+            format!("done {}, failed {}", times("done"), times("failed"))
+        }
+        _ => format!("done {}", times("done")),
     }];
     if is_burst(action) {
         parts.push(format!(
@@ -304,8 +306,13 @@ fn told(summary: &Summary, action: &ActionResult) -> String {
     let service = action.memory.first().map(|memory| &memory.service);
     if let (Some(service), Some(change)) = (service, number("rss_change")) {
         let sign = if change > 0.0 { "+" } else { "" };
+        let each = if number("done") == Some(1.0) {
+            ""
+        } else {
+            " each time"
+        };
         parts.push(format!(
-            "resident memory of {service} changed by {sign}{} MiB each",
+            "resident memory of {service} changed by {sign}{} MiB{each}",
             words::number(change)
         ));
     }
