@@ -159,8 +159,6 @@ fn what_a_running_server_refuses_is_said_without_its_password() {
             .batch_execute("CREATE ROLE guest LOGIN PASSWORD 'hidden'")
             .await
             .unwrap();
-        let site = Site::new("refused");
-        site.write("bad.sql", "CREATE TABLE a (id int);\nCREATE TABEL b ();\n");
         let own = url(&host.server);
         let user = own
             .find("postgres:")
@@ -180,6 +178,9 @@ fn what_a_running_server_refuses_is_said_without_its_password() {
             ),
         ];
         for (url, schema, part) in cases {
+            // What was refused has ended its supervisor, which has removed the folder.
+            let site = Site::new("refused");
+            site.write("bad.sql", "CREATE TABLE a (id int);\nCREATE TABEL b ();\n");
             let error = site.prepare(&[running(url, &[schema])]).await.unwrap_err();
             let text = format!("{error:#}");
             assert!(text.contains(part) && !text.contains("hidden"), "{text}");
