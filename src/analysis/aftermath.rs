@@ -16,10 +16,9 @@ const INSTRUMENTS: [&str; 2] = ["rss", "cgroup"];
 /// The service whose memory an action is about; of a burst the one behind the proxies that its clients talk to.
 fn service<'s>(action: &'s Action, setup: &'s ArmSetup) -> Option<&'s ServiceName> {
     match &action.what {
-        ActionKind::Restart { service, .. }
-        | ActionKind::Signal { service, .. }
-        | ActionKind::Stop(service)
-        | ActionKind::Start(service)
+        // Another life of the service: its memory is no change of the last one's.
+        ActionKind::Restart { .. } | ActionKind::Stop(_) | ActionKind::Start(_) => None,
+        ActionKind::Signal { service, .. }
         | ActionKind::Http { service, .. }
         | ActionKind::Sql { service, .. }
         | ActionKind::Limits { service, .. } => Some(service),

@@ -65,7 +65,7 @@ http  = { service = "app", get = "/nothing", expect = { status = 200 } }
     assert_eq!(summary["validity"]["valid"], true);
     let report = site.report();
     for part in [
-        "Time from a start until ready",
+        "| restarts | least ms |",
         "status 404",
         "actions ended one 2 times",
     ] {
@@ -91,7 +91,7 @@ http  = { service = "app", post = "/hold" }
     site.run(&text);
     let summary = site.summary();
     let figures = &summary["figures"];
-    assert!(site.report().contains("Memory around actions"));
+    assert!(site.report().contains("| change an execution MiB |"));
     for arm in ["treatment", "control"] {
         let change = figures[format!("{arm}.actions.hold_on.rss_change")].as_f64();
         // The application keeps 8 MiB of each; a reading may fall before or after the last.
