@@ -66,7 +66,7 @@ pub fn text_environment() -> Environment<'static> {
         figure(&value, |x| {
             let x = x * 100.0;
             format!(
-                "{}%",
+                "{} %",
                 grouped(x, digits.unwrap_or(usize::from(x.abs() < 10.0)))
             )
         })
@@ -286,7 +286,7 @@ mod tests {
     fn figures_are_written_for_readers() {
         assert_eq!(
             text("{{ treatment.throughput.fall | percent }} of {{ treatment.requests.ok | count }}, p99 {{ treatment.latency.p99 | ms }}, {{ treatment.throughput.trend }}").unwrap(),
-            "66% of 1,234,567, p99 63.0 ms, falls"
+            "66 % of 1,234,567, p99 63.0 ms, falls"
         );
         assert_eq!(
             text("{{ treatment.services.app.memory.rss | mib }} after {{ treatment.services.app.memory.rss.first | round(1) }}").unwrap(),

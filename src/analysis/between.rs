@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arm::ArmRuns;
-use super::figures::{Figures, brief, percent};
+use super::figures::{self, Figures, brief, percent};
 use super::observed::Observed;
 use super::stats::pairs::{self as paired_runs, Paired, one_pair_differs};
 use super::stats::{bins, difference, distribution, null, series};
@@ -87,7 +87,7 @@ pub(super) fn run_sd(declared: Option<f64>, null_runs: &[NullRun]) -> Option<Run
         None => declared.map(|sd| RunSd {
             last: sd,
             mean: sd,
-            source: "declared in the file".to_owned(),
+            source: "declared in the file, not measured".to_owned(),
         }),
     }
 }
@@ -305,7 +305,7 @@ fn wording(
 ) -> String {
     if let Some(study) = own {
         return format!(
-            "the same arm ran twice in each of {k} pairs: runs differ by a standard deviation of {} (upper bound {}); one pair can show differences of {} and more; the control was faster in {} and slower in {} of the pairs",
+            "the same arm ran twice in each of {k} pairs: runs differ by a standard deviation of {} (upper bound {}); one pair can show differences of {} and more; the control had the higher rate in {} and the lower in {} of the pairs",
             percent(study.run_sd.estimate),
             percent(study.run_sd.upper),
             percent(study.smallest_effect_one_pair),
@@ -320,10 +320,14 @@ fn wording(
     }
     let Some(several) = several else {
         return match (sd, last) {
-            (None, _) => "in this one pair; run-to-run variation was not measured".to_owned(),
+            (None, Some((_, estimate))) => format!(
+                "control ÷ treatment, throughput of the last window: {} in this one pair; run-to-run variation was not measured",
+                figures::ratio(estimate.ratio)
+            ),
+            (None, None) => "in this one pair; run-to-run variation was not measured".to_owned(),
             (Some(sd), Some((_, estimate))) => format!(
-                "in this one pair; the last windows differ by a factor of {}, {} 3 √2 of the run-to-run standard deviation of {} ({})",
-                brief(estimate.ratio),
+                "control ÷ treatment, throughput of the last window: {} in this one pair, which is {} 3 √2 times the run-to-run standard deviation of {} ({})",
+                figures::ratio(estimate.ratio),
                 if one_pair_differs(estimate.mean_log, sd.last) {
                     "beyond"
                 } else {
@@ -333,14 +337,18 @@ fn wording(
                 sd.source
             ),
             (Some(sd), None) => format!(
-                "in this one pair; the run-to-run standard deviation is {} ({})",
+                "in this one pair; the last windows could not be compared; the run-to-run standard deviation is {} ({})",
                 percent(sd.mean),
                 sd.source
             ),
         };
     };
     let interval = several.ratio_interval.map_or(String::new(), |i| {
-        format!(", 95 % interval {} to {}", brief(i.lower), brief(i.upper))
+        format!(
+            ", 95 % interval {} to {}",
+            figures::ratio(i.lower),
+            figures::ratio(i.upper)
+        )
     });
     let p = several.sign_flip_p.map_or(String::new(), |p| {
         format!(", exact sign-flip p {}", brief(p))
@@ -352,12 +360,12 @@ fn wording(
     if several.enough_for_claim {
         format!(
             "over {k} pairs control ÷ treatment is {}{interval}{p}; {direction}",
-            brief(several.ratio)
+            figures::ratio(several.ratio)
         )
     } else {
         format!(
             "over {k} pairs control ÷ treatment is {}{interval}; too few pairs for more than: {direction}",
-            brief(several.ratio)
+            figures::ratio(several.ratio)
         )
     }
 }

@@ -12,7 +12,7 @@ use super::figures::brief;
 use super::measured::Measured;
 use super::moments::{BEFORE_S, FEWEST_FOR_P99, Moment, moments, nth};
 use crate::measure::{EventKind, HOST, HostFacts, HostSecond, RUNNER};
-use crate::results::SecondRow;
+use crate::results::{SecondRow, Seconds};
 
 /// One thing that the rows tell each second, with what would be unusual.
 struct Gauge {
@@ -86,7 +86,7 @@ const GAUGES: [Watched; 7] = [
 
 /// What is known about the seconds of one run.
 pub(super) struct Surroundings<'r> {
-    rows: &'r [SecondRow],
+    rows: &'r Seconds,
     gauges: Vec<Gauge>,
     names: BTreeMap<u64, &'r HostFacts>,
     moments: Vec<Moment>,
@@ -99,12 +99,7 @@ impl<'r> Surroundings<'r> {
     /// `inside` tells whether a second belongs to an episode or its neighbourhood: what is usual is taken from the others.
     pub(super) fn of(measured: &Measured<'r>, inside: impl Fn(u64) -> bool) -> Self {
         let trial = measured.trial;
-        let outside: Vec<&SecondRow> = trial
-            .seconds
-            .iter()
-            .filter(|row| !inside(row.at_s))
-            .collect();
-        let anything_bad = outside.len() < trial.seconds.len();
+        let anything_bad = trial.seconds.iter().any(|row| inside(row.at_s));
         let mut names = BTreeMap::new();
         for event in &trial.events {
             if let EventKind::Host(facts) = &event.kind {
@@ -139,7 +134,10 @@ impl<'r> Surroundings<'r> {
         Self {
             rows: &trial.seconds,
             gauges: if anything_bad {
-                GAUGES.iter().filter_map(|w| gauge(w, &outside)).collect()
+                GAUGES
+                    .iter()
+                    .filter_map(|watched| gauge(watched, &trial.seconds, &inside))
+                    .collect()
             } else {
                 Vec::new()
             },
@@ -190,11 +188,10 @@ impl<'r> Surroundings<'r> {
     }
 
     fn unusual(&self, gauge: &Gauge, from: u64, to: u64) -> Option<String> {
-        let start = self.rows.partition_point(|row| row.at_s < from);
-        let (second, most) = self.rows[start..]
-            .iter()
-            .take_while(|row| row.at_s < to)
-            .filter_map(|row| Some((row.at_s, (gauge.value)(row)?)))
+        let (second, most) = self
+            .rows
+            .between(from, to)
+            .filter_map(|row| Some((row.at_s, (gauge.value)(&row)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         if most <= gauge.beyond {
             return None;
@@ -253,9 +250,13 @@ fn cores(facts: &HostFacts) -> f64 {
     facts.others.iter().map(|p| p.cores).sum()
 }
 
-fn gauge(watched: &Watched, outside: &[&SecondRow]) -> Option<Gauge> {
+fn gauge(watched: &Watched, rows: &Seconds, inside: impl Fn(u64) -> bool) -> Option<Gauge> {
     let &(what, unit, value, matters) = watched;
-    let mut values: Vec<f64> = outside.iter().filter_map(|row| value(row)).collect();
+    let mut values: Vec<f64> = rows
+        .iter()
+        .filter(|row| !inside(row.at_s))
+        .filter_map(|row| value(&row))
+        .collect();
     if values.len() < FEWEST_FOR_P99 {
         return None;
     }

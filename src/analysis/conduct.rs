@@ -79,13 +79,24 @@ pub(super) fn validity(
     match &facts.ended {
         RunEnd::Complete => {}
         RunEnd::Interrupted => reasons.push("it was interrupted, so it is not whole".to_owned()),
-        RunEnd::Failed(why) => reasons.push(format!("it failed: {why}")),
+        RunEnd::Failed(why) => reasons.push(format!("it failed: {}", one_line(why))),
         RunEnd::Unfinished => {
             reasons.push("it never ended: the runner was killed, or still runs".to_owned());
         }
     }
     for trial in &run.trials {
-        reasons.extend(stopped(trial));
+        // What ended the run is told already.
+        let told = |detail: &str| matches!(&facts.ended, RunEnd::Failed(why) if why.contains(detail.trim()));
+        if let Some((what, detail)) = stopped(trial)
+            && !told(detail)
+        {
+            reasons.push(format!(
+                "pair {}, {}: {what}: {}",
+                trial.pair,
+                trial.arm,
+                one_line(detail)
+            ));
+        }
     }
     for arm in Arm::BOTH {
         let measured = arms
@@ -94,9 +105,10 @@ pub(super) fn validity(
             .map_or(0, |runs| runs.runs.len());
         let planned = experiment.schedule.pairs.max(1) as usize;
         if measured < planned {
-            reasons.push(format!(
-                "the {arm} was measured in {measured} of {planned} pairs"
-            ));
+            reasons.push(match (measured, planned) {
+                (_, 1) => format!("the {arm} was never measured"),
+                _ => format!("the {arm} was measured in {measured} of {planned} pairs"),
+            });
         }
     }
     for gate in gates.iter().filter(|gate| gate.number <= 4) {
@@ -114,8 +126,18 @@ pub(super) fn validity(
     }
 }
 
+/// A text of several lines as one sentence part.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join("; ").replace(":; ", ": ")
+}
+
 /// Why an arm stopped early.
-fn stopped(trial: &Trial) -> Option<String> {
+fn stopped(trial: &Trial) -> Option<(&'static str, &str)> {
     trial.events.iter().find_map(|event| match &event.kind {
         EventKind::Stopped { reason, detail } => {
             let what = match reason {
@@ -125,10 +147,7 @@ fn stopped(trial: &Trial) -> Option<String> {
                 StopReason::DiskFull => "the disk was about to be full",
                 StopReason::Failed => "the runner could not go on",
             };
-            Some(format!(
-                "pair {}, {}: {what}: {detail}",
-                trial.pair, trial.arm
-            ))
+            Some((what, detail.as_str()))
         }
         _ => None,
     })

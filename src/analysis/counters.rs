@@ -48,7 +48,7 @@ impl<'r> Completed<'r> {
             .unwrap_or_default();
         readings.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut rows = vec![0.0; measured.seconds.ceil() as usize + 1];
-        for row in &measured.trial.seconds {
+        for row in measured.trial.seconds.iter() {
             if let Some(slot) = rows.get_mut(row.at_s as usize + 1) {
                 *slot = row.counts.completed() as f64;
             }

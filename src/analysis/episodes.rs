@@ -46,7 +46,7 @@ pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup) -> BadTime {
     let mut spans: Vec<Span> = Vec::new();
     let (mut bad_seconds, mut slow_seconds) = (0, 0);
     let mut lost_share_s = 0.0;
-    for row in &measured.trial.seconds {
+    for row in measured.trial.seconds.iter() {
         let failed = row.counts.failed_total() > 0;
         let median = levels.median(row.at_s);
         let slow = row.at_s < whole && (row.counts.ok as f64) < 0.5 * median;
@@ -103,15 +103,8 @@ pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup) -> BadTime {
     }
 }
 
-fn rows_of<'m>(
-    measured: &'m Measured<'_>,
-    span: Span,
-) -> impl Iterator<Item = &'m crate::results::SecondRow> {
-    let rows = &measured.trial.seconds;
-    let from = rows.partition_point(|row| row.at_s < span.from);
-    rows[from..]
-        .iter()
-        .take_while(move |row| row.at_s < span.to)
+fn rows_of(measured: &Measured<'_>, span: Span) -> impl Iterator<Item = crate::results::SecondRow> {
+    measured.trial.seconds.between(span.from, span.to)
 }
 
 fn episode(

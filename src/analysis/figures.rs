@@ -108,9 +108,28 @@ pub(super) fn brief(number: f64) -> String {
     }
 }
 
-/// A share as a percentage for a sentence.
+/// A ratio for a sentence: three significant digits, zeros kept.
+pub(super) fn ratio(value: f64) -> String {
+    match value.abs() {
+        x if x >= 100.0 => format!("{value:.0}"),
+        x if x >= 10.0 => format!("{value:.1}"),
+        x if x >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A share as a percentage for a sentence. What is not all never reads as 100 %, and what is not none never as 0 %.
 pub(super) fn percent(share: f64) -> String {
-    format!("{}%", brief((share * 1_000.0).round() / 10.0))
+    let whole = |value: f64| value == 0.0 || value == 100.0;
+    let value = (1..=6)
+        .map(|digits| {
+            let unit = 10_f64.powi(digits);
+            (share * 100.0 * unit).round() / unit
+        })
+        .find(|value| !whole(*value))
+        .filter(|_| !whole(share * 100.0))
+        .unwrap_or_else(|| (share * 1_000.0).round() / 10.0);
+    format!("{value} %")
 }
 
 #[cfg(test)]
@@ -148,7 +167,11 @@ mod tests {
         assert_eq!(brief(1234.56), "1235");
         assert_eq!(brief(0.25), "0.25");
         assert_eq!(brief(-12.0), "-12");
-        assert_eq!(percent(0.6543), "65.4%");
-        assert_eq!(percent(0.2), "20%");
+        assert_eq!(percent(0.6543), "65.4 %");
+        assert_eq!(percent(0.2), "20 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.999_98), "99.998 %");
+        assert_eq!(percent(0.000_02), "0.002 %");
     }
 }

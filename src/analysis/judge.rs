@@ -106,6 +106,7 @@ pub fn judge(experiment: &Experiment, run: &Run, context: &JudgeContext) -> Resu
         experiment,
         setup: &setup,
         run: &facts,
+        valid: validity.valid,
         gates: &gates,
         equality: &run.manifest.equality,
         between: between.as_ref(),

@@ -179,6 +179,14 @@ impl<'a> Cutter<'a> {
         })
     }
 
+    /// End of the part that is being collected.
+    fn end(&self) -> f64 {
+        self.parts
+            .ends
+            .get(self.index)
+            .map_or(f64::INFINITY, |&end| end as f64)
+    }
+
     /// Closes every part that ends at or before `from_s`; `close` sees each part's index and latencies.
     fn advance(
         &mut self,
@@ -197,6 +205,27 @@ impl<'a> Cutter<'a> {
         }
         Ok(())
     }
+}
+
+/// Adds what is pending to the parts that it lies in and to its step, and empties it.
+fn hand_on(
+    pending: &mut BTreeMap<String, Latencies>,
+    by_window: &mut Cutter<'_>,
+    by_point: &mut Cutter<'_>,
+    by_step: &mut BTreeMap<String, Latencies>,
+) -> Result<()> {
+    for (step, part) in pending {
+        if part.histogram.is_empty() {
+            continue;
+        }
+        by_window.current.add(&part.histogram)?;
+        by_point.current.add(&part.histogram)?;
+        if let Some(step) = by_step.get_mut(step) {
+            step.add(&part.histogram)?;
+        }
+        part.clear();
+    }
+    Ok(())
 }
 
 /// Reads the log once. `last_window` is the place of the last whole window, whose latencies are kept like the first one's.
@@ -226,6 +255,10 @@ pub(super) fn merge(
         }
         Ok(())
     };
+    // Adding histograms is what takes the time, so intervals are added to one only, and that one to all that it belongs to
+    // as soon as a part ends.
+    let mut pending: BTreeMap<String, Latencies> = BTreeMap::new();
+    let mut until = by_window.end().min(by_point.end());
     for interval in data.intervals() {
         let interval = interval?;
         if interval.from_s < before {
@@ -235,19 +268,23 @@ pub(super) fn merge(
             ));
         }
         before = interval.from_s;
-        by_window.advance(interval.from_s, &mut keep)?;
-        by_point.advance(interval.from_s, |_, part| whole.merge(part))?;
-        by_window.current.add(&interval.histogram)?;
-        by_point.current.add(&interval.histogram)?;
-        match by_step.get_mut(&interval.step) {
+        if interval.from_s >= until {
+            hand_on(&mut pending, &mut by_window, &mut by_point, &mut by_step)?;
+            by_window.advance(interval.from_s, &mut keep)?;
+            by_point.advance(interval.from_s, |_, part| whole.merge(part))?;
+            until = by_window.end().min(by_point.end());
+        }
+        match pending.get_mut(&interval.step) {
             Some(step) => step.add(&interval.histogram)?,
             None => {
                 let mut step = Latencies::new(timeout_us)?;
                 step.add(&interval.histogram)?;
-                by_step.insert(interval.step, step);
+                by_step.insert(interval.step.clone(), Latencies::new(timeout_us)?);
+                pending.insert(interval.step, step);
             }
         }
     }
+    hand_on(&mut pending, &mut by_window, &mut by_point, &mut by_step)?;
     by_window.advance(f64::INFINITY, &mut keep)?;
     by_point.advance(f64::INFINITY, |_, part| whole.merge(part))?;
     whole.merge(&by_point.current)?;

@@ -15,6 +15,8 @@ pub(super) struct Made<'a, 'o, 'r> {
     pub(super) experiment: &'a Experiment,
     pub(super) setup: &'a Setup,
     pub(super) run: &'a RunFacts,
+    /// Whether the run can support anything.
+    pub(super) valid: bool,
     pub(super) gates: &'a [Gate],
     pub(super) equality: &'a [EqualityItem],
     pub(super) between: Option<&'a Between>,
@@ -42,13 +44,18 @@ pub(super) fn of(made: &Made<'_, '_, '_>) -> Vec<LimitResult> {
 
 /// How the run went.
 fn conduct(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
+    if !made.valid {
+        texts.push("anything at all: the run is not valid".to_owned());
+    }
     if made.run.smoke {
         texts.push(
             "anything at all: this is a smoke run, shortened to show that the parts work"
                 .to_owned(),
         );
     }
-    for gate in made.gates {
+    // Why a run is not valid is told once, in its validity; without a pair the last gate has nothing to speak of.
+    let told = |gate: &Gate| gate.number <= 4 || gate.number == 7 && made.between.is_none();
+    for gate in made.gates.iter().filter(|gate| !told(gate)) {
         if gate.verdict.is_supported() {
             continue;
         }
@@ -134,7 +141,7 @@ fn statistics(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
     match &made.experiment.arms.treatment.clients.load {
         Load::Closed { stages, .. } => {
             texts.push(format!(
-                "latency under another load: {}; a slow answer holds its client back, so a stall is seen once a client",
+                "latency under another load than {}: in a closed loop a slow answer holds its client back, so a stall is seen once a client",
                 made.setup.clients
             ));
             if stages.len() == 1 {
@@ -142,14 +149,14 @@ fn statistics(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
             }
         }
         Load::Open { .. } => texts.push(format!(
-            "latency under another load: {}",
+            "latency under another load than {}",
             made.setup.clients
         )),
     }
-    texts.push(format!(
-        "other requests than these {}: one workload was run",
-        made.setup.steps.len()
-    ));
+    texts.push(match made.setup.steps.len() {
+        1 => "other requests than the one step of this workload".to_owned(),
+        n => format!("other requests than the {n} steps of this workload"),
+    });
 }
 
 /// What was deployed, and where.

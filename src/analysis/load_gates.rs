@@ -98,8 +98,8 @@ pub(super) fn littles(runs: &ArmRuns<'_>, setup: &ArmSetup) -> (Verdict, String)
                 (LITTLE[0]..=LITTLE[1]).contains(&littles.ratio) && littles.overhead <= OVERHEAD,
             ),
             format!(
-                "{} of clients × time is accounted for (0.97 to 1.03 may be); the client itself used {} (at most 3%)",
-                brief((littles.ratio * 1e4).round() / 1e4),
+                "{:.3} of clients × time is accounted for (0.97 to 1.03 may be); the client itself used {} (at most 3 %)",
+                littles.ratio,
                 percent(littles.overhead)
             ),
         ),
@@ -113,7 +113,7 @@ pub(super) fn driver(runs: &ArmRuns<'_>) -> (Verdict, String) {
     let mut all = 0u64;
     for run in &runs.runs {
         seconds += run.measured.seconds;
-        for row in &run.measured.trial.seconds {
+        for row in run.measured.trial.seconds.iter() {
             cpu += row.driver_cpu_s;
             if row.counts.sent > 0 {
                 delays.push((row.send_delay_us, row.counts.sent));
@@ -149,7 +149,7 @@ pub(super) fn driver(runs: &ArmRuns<'_>) -> (Verdict, String) {
     (
         passed(share < DRIVER && delay_us < limit_us),
         format!(
-            "its busiest thread used {} of a core (under 80% may be); median delay before sending {} us (under {} may be)",
+            "its busiest thread used {} of a core (under 80 % may be); median delay before sending {} us (under {} may be)",
             percent(share),
             brief(delay_us),
             brief(limit_us)

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::latency::{self, Merged, Parts};
 use super::summary::WindowRow;
 use crate::measure::{Account, Counts, EventKind};
-use crate::results::{SecondRow, Trial};
+use crate::results::{Seconds, Trial};
 
 /// How time is cut, and what a request without a latency took at least.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ struct PartSums {
 }
 
 impl PartSums {
-    fn of(rows: &[SecondRow], ends: Vec<u64>) -> Self {
+    fn of(rows: &Seconds, ends: Vec<u64>) -> Self {
         let n = ends.len();
         let mut sums = PartSums {
             parts: Parts {
@@ -66,7 +66,7 @@ impl PartSums {
             failed: vec![0; n],
         };
         let mut part = 0;
-        for row in rows {
+        for row in rows.iter() {
             while sums
                 .parts
                 .ends
@@ -102,7 +102,7 @@ impl<'r> Measured<'r> {
         let mut ok_by_step = vec![0; trial.steps.len()];
         let mut ok = vec![0.0; seconds.floor() as usize];
         let mut missing_rows = rows_end;
-        for row in &trial.seconds {
+        for row in trial.seconds.iter() {
             totals.add(&row.counts);
             account.add(&row.account);
             for (total, part) in ok_by_step.iter_mut().zip(&row.ok_by_step) {

@@ -97,14 +97,8 @@ impl Recoveries {
     }
 }
 
-pub(super) fn rows<'m>(
-    measured: &'m Measured<'_>,
-    from: u64,
-    to: u64,
-) -> impl Iterator<Item = &'m SecondRow> {
-    let all = &measured.trial.seconds;
-    let start = all.partition_point(|row| row.at_s < from);
-    all[start..].iter().take_while(move |row| row.at_s < to)
+pub(super) fn rows(measured: &Measured<'_>, from: u64, to: u64) -> impl Iterator<Item = SecondRow> {
+    measured.trial.seconds.between(from, to)
 }
 
 /// One execution, and the seconds from its start until it was recovered from.
@@ -135,7 +129,7 @@ fn judged(
     let from = execution.at_s.floor() as u64;
     let end = measured.trial.seconds.last().map_or(from, |r| r.at_s + 1);
     let ended = execution.ended_s.floor() as u64;
-    let before: Vec<&SecondRow> = rows(measured, from.saturating_sub(BEFORE_S), from).collect();
+    let before: Vec<SecondRow> = rows(measured, from.saturating_sub(BEFORE_S), from).collect();
     let usual =
         before.iter().map(|row| row.counts.ok).sum::<u64>() as f64 / before.len().max(1) as f64;
     // Where nothing was sent, nothing could be answered.

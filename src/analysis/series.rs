@@ -286,7 +286,7 @@ fn host(measured: &Measured<'_>) -> Vec<Series> {
         ("host.pressure.memory", "share"),
     ];
     let mut all = names.map(|_| collector());
-    for row in &measured.trial.seconds {
+    for row in measured.trial.seconds.iter() {
         let Some(host) = &row.host else { continue };
         let values = [
             Some(host.busy),

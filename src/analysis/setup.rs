@@ -71,14 +71,14 @@ fn pruning(policy: Option<&Pruning>) -> Option<String> {
         .iter()
         .map(|table| match &table.rule {
             PruneRule::KeepNewest { rows, by } => {
-                format!("{}: all but the newest {rows} by {by}", table.table)
+                format!("from {} all but the newest {rows} by {by}", table.table)
             }
-            PruneRule::DeleteWhere(condition) => format!("{}: where {condition}", table.table),
+            PruneRule::DeleteWhere(condition) => format!("from {} where {condition}", table.table),
         })
         .collect();
     let vacuum = if policy.vacuum { ", then VACUUM" } else { "" };
     Some(format!(
-        "every {}{vacuum}: {}",
+        "every {} rows are deleted{vacuum}: {}",
         seconds(policy.every.as_secs_f64()),
         tables.join("; ")
     ))

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::measure::FailureClass;
 
 /// Files of a run's folder.
-pub(super) const FILES: [(&str, &str); 19] = [
+pub(super) const FILES: [(&str, &str); 21] = [
     (
         "experiment.toml",
         "the experiment file, byte for byte, written before the first request",
@@ -30,6 +30,14 @@ pub(super) const FILES: [(&str, &str); 19] = [
     (
         "runs.json",
         "every run of this experiment that was kept when the report was made",
+    ),
+    (
+        "rendered.json",
+        "what the report was rendered with: version of the tool, a team's own templates",
+    ),
+    (
+        "null_run.json",
+        "figures of the null experiment that the run cites, where there is one",
     ),
     ("notes.jsonl", "the author's remarks, added afterwards"),
     (

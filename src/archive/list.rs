@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::analysis::summary::{RunEnd, SUMMARY_SCHEMA, Summary};
 use crate::name::Arm;
-use crate::report::KeptRun;
+use crate::report::{self, KeptRun};
 use crate::results::{Manifest, RunFolder, list_runs};
 
 /// A run that was kept, and where.
@@ -70,7 +70,12 @@ fn facts(folder: &RunFolder) -> KeptRun {
     let start = id.split('-').next().unwrap_or_default().to_owned();
     match Manifest::read(&folder.manifest()) {
         Ok(manifest) => {
-            let ended = manifest.outcome.unwrap_or_else(|| "unfinished".to_owned());
+            // Why it failed stands in its result.
+            let ended = match manifest.outcome {
+                None => "unfinished".to_owned(),
+                Some(outcome) if outcome.starts_with("failed") => "failed".to_owned(),
+                Some(outcome) => outcome,
+            };
             let (valid, result) = judged(folder);
             KeptRun {
                 id,
@@ -115,9 +120,15 @@ fn judged(folder: &RunFolder) -> (Option<bool>, String) {
 /// A run's verdicts in one line: `treatment falls, control flat; criteria: all 4 hold; exit code 0`.
 fn line(summary: &Summary) -> String {
     if !summary.validity.valid {
+        let reasons = &summary.validity.reasons;
+        let first = reasons.first().map_or("", String::as_str);
+        let more = match reasons.len() {
+            0 | 1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
         return format!(
-            "not valid: {}; exit code {}",
-            summary.validity.reasons.join("; "),
+            "{}{more}; exit code {}",
+            report::glance(first),
             summary.exit_code
         );
     }

@@ -11,10 +11,11 @@ mod note;
 mod null;
 mod publish;
 mod redact;
+mod rendered;
 mod verify;
 
 pub use checksums::seal;
-pub use judge::{analyze, judged, render};
+pub use judge::{analyze, judged, report};
 pub use list::{Kept, kept_runs, list};
 pub use note::note;
 pub use publish::{Published, publish};

@@ -13,7 +13,7 @@ const LONGEST: usize = 2_000;
 
 /// Appends a remark. `at_s` is the second of measured time that it speaks of; `written` is the UTC time now.
 ///
-/// The run's summary, report and checksums have to be made again afterwards.
+/// The run's summary, report and checksums have to be made again afterwards: `analyze` does.
 ///
 /// # Errors
 /// When the text is empty or too long, the time is negative, or notes.jsonl can't be written.

@@ -9,9 +9,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::redact::Redaction;
+use super::rendered::{INDEX, Rendered};
 use super::{checksums, dictionary};
 use crate::analysis::Summary;
-use crate::report::{self, Format, KEPT_FILE, KeptRun, TemplateSource};
+use crate::report::{self, Format, KEPT_FILE, KeptRun};
 use crate::results::RunFolder;
 
 /// Raw files above this size are compressed, in bytes.
@@ -34,12 +35,7 @@ pub struct Published {
 ///
 /// # Errors
 /// When the run was not judged, the experiment file holds a secret, or a file can't be read or written.
-pub fn publish(
-    folder: &RunFolder,
-    dir: &Path,
-    redaction: &Redaction,
-    templates: &TemplateSource,
-) -> Result<Published> {
+pub fn publish(folder: &RunFolder, dir: &Path, redaction: &Redaction) -> Result<Published> {
     prepare(dir)?;
     let experiment = read(&folder.experiment())?;
     if let Cow::Owned(_) = redaction.apply(&String::from_utf8_lossy(&experiment)) {
@@ -65,7 +61,7 @@ pub fn publish(
         published.files += 1;
     }
     let copy = RunFolder::open(dir)?;
-    published.files += render(folder, &copy, redaction, templates)?;
+    published.files += render(folder, &copy, redaction)?;
     checksums::seal(copy.path())?;
     published.files += 1;
     Ok(published)
@@ -89,15 +85,11 @@ fn prepare(dir: &Path) -> Result<()> {
 fn is_rendered(name: &str) -> bool {
     name.starts_with("charts/")
         || Format::ALL.iter().any(|format| format.file() == name)
-        || ["index.html", "DATA.md", "ro-crate-metadata.json"].contains(&name)
+        || [INDEX, "DATA.md", "ro-crate-metadata.json"].contains(&name)
 }
 
-fn render(
-    folder: &RunFolder,
-    copy: &RunFolder,
-    redaction: &Redaction,
-    templates: &TemplateSource,
-) -> Result<usize> {
+fn render(folder: &RunFolder, copy: &RunFolder, redaction: &Redaction) -> Result<usize> {
+    let templates = Rendered::read(copy.path())?.templates;
     let text = read(&copy.summary())
         .context("publishing needs a judged run; ceteris analyze judges it")?;
     let summary: Summary = serde_json::from_slice(&text)
@@ -117,10 +109,10 @@ fn render(
             .into_iter()
             .filter(|format| folder.path().join(format.file()).is_file()),
     );
-    let mut files = report::render(&summary, &kept, &formats, templates)?;
+    let mut files = report::render(&summary, &kept, &formats, &templates)?;
     let page = files.iter().find(|(name, _)| name == Format::Html.file());
     if let Some((_, page)) = page.cloned() {
-        files.push(("index.html".to_owned(), page));
+        files.push((INDEX.to_owned(), page));
     }
     let steps: Vec<String> = summary
         .setup
@@ -135,6 +127,7 @@ fn render(
     for (name, bytes) in &files {
         write(&copy.path().join(name), bytes)?;
     }
+    Rendered::now(&templates).write(copy.path())?;
     let mut listed = checksums::files(copy.path())?;
     listed.sort();
     let mut crate_text = serde_json::to_vec_pretty(&ro_crate(&summary, &listed))

@@ -7,10 +7,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::checksums;
+use super::rendered::{Rendered, present};
 use crate::analysis::Summary;
 use crate::analysis::summary::SUMMARY_SCHEMA;
-use crate::report::{self, Format, KEPT_FILE, KeptRun, TemplateSource};
-use crate::results::RunFolder;
+use crate::report::{self, KEPT_FILE, KeptRun, TemplateSource};
+use crate::results::{Manifest, RunFolder};
 
 /// Relative difference up to which two figures are the same: another processor may round the last digit differently.
 const TOLERANCE: f64 = 1e-9;
@@ -48,6 +49,9 @@ pub struct Verification {
     pub values: usize,
     /// Files of the report that were rendered again and compared.
     pub rendered: usize,
+    /// Version of the tool that rendered the report, where it is another one and the report differs: its words may be
+    /// those of that version.
+    pub rendered_by: Option<String>,
     /// What differs.
     pub differences: Vec<Difference>,
 }
@@ -62,16 +66,40 @@ impl Verification {
 /// Verifies a run: checksums of every file, every value of summary.json against `judge` applied to the raw files, every
 /// line of the report against the report rendered from that.
 ///
-/// The name of the run's folder is taken as stored, so that a published copy may lie in a folder of another name.
+/// The report is rendered with the templates that the folder keeps. The name of the run's folder is taken as stored, so that
+/// a published copy may lie in a folder of another name.
 ///
 /// # Errors
 /// When the folder can't be read, was never judged, reported or sealed, or can't be judged again.
 pub fn verify(
     folder: &RunFolder,
     judge: &dyn Fn(&RunFolder) -> Result<Summary>,
-    templates: &TemplateSource,
 ) -> Result<Verification> {
-    let (files, mut differences) = checksums::compare(folder.path())?;
+    let (files, differences) = checksums::compare(folder.path())?;
+    let mut found = Verification {
+        files,
+        differences,
+        ..Verification::default()
+    };
+    match follow(folder, judge, &mut found) {
+        Ok(()) => Ok(found),
+        Err(error) if found.differences.is_empty() => Err(error),
+        // A file that was changed may be unreadable for it: then its checksum says which one it is.
+        Err(error) => {
+            let said = cut(&format!("{error:#}"));
+            let rest = Difference::new("the rest", "comparing", "readable", &said);
+            found.differences.push(rest);
+            Ok(found)
+        }
+    }
+}
+
+/// Compares what follows from the raw files: the summary, and the report.
+fn follow(
+    folder: &RunFolder,
+    judge: &dyn Fn(&RunFolder) -> Result<Summary>,
+    found: &mut Verification,
+) -> Result<()> {
     let stored = read_json(&folder.summary())?;
     let schema = stored.get("schema").and_then(Value::as_u64);
     if schema != Some(u64::from(SUMMARY_SCHEMA)) {
@@ -81,20 +109,41 @@ pub fn verify(
             schema.map_or_else(|| "none".to_owned(), |n| n.to_string())
         );
     }
+    // The file was registered before the first request; what lies there must be that one.
+    let registered = Manifest::read(&folder.manifest())?.experiment_sha256;
+    let now = checksums::sha256(&folder.experiment())?;
+    if registered != now {
+        found.differences.push(Difference::new(
+            "experiment.toml",
+            "SHA-256 as registered in manifest.json",
+            &registered,
+            &now,
+        ));
+    }
     let mut again = judge(folder).context("judging the run again")?;
     if let Some(id) = stored.pointer("/run/id").and_then(Value::as_str) {
         id.clone_into(&mut again.run.id);
     }
     let computed = serde_json::to_value(&again).context("writing the summary as JSON")?;
-    let mut values = 0;
-    compare("", &stored, &computed, &mut values, &mut differences);
-    let rendered = compare_report(folder.path(), &again, templates, &mut differences)?;
-    Ok(Verification {
-        files,
-        values,
-        rendered,
-        differences,
-    })
+    compare(
+        "",
+        &stored,
+        &computed,
+        &mut found.values,
+        &mut found.differences,
+    );
+    let with = Rendered::read(folder.path())?;
+    let before = found.differences.len();
+    found.rendered = compare_report(
+        folder.path(),
+        &again,
+        &with.templates,
+        &mut found.differences,
+    )?;
+    if found.differences.len() > before && with.by_another_version() {
+        found.rendered_by = Some(with.tool);
+    }
+    Ok(())
 }
 
 fn read_json(path: &Path) -> Result<Value> {
@@ -191,10 +240,7 @@ fn compare_report(
     templates: &TemplateSource,
     differences: &mut Vec<Difference>,
 ) -> Result<usize> {
-    let formats: Vec<Format> = Format::ALL
-        .into_iter()
-        .filter(|format| folder.join(format.file()).is_file())
-        .collect();
+    let formats = present(folder);
     if formats.is_empty() {
         bail!(
             "{} holds no report; ceteris report makes it",

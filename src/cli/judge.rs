@@ -52,9 +52,7 @@ pub(super) fn judge_and_render(
         Some(dir) => TemplateSource::folder(dir)?,
         None => TemplateSource::built_in(),
     };
-    let summary = archive::analyze(folder)?;
-    archive::render(folder, &summary, formats, &templates)?;
-    Ok(summary)
+    archive::report(folder, formats, &templates)
 }
 
 /// What a person wants to know at the end: the report's own words in short, and where the rest is.
@@ -75,14 +73,22 @@ pub(super) fn short(summary: &Summary, folder: &str) -> String {
                 .map(|statement| format!("  - {}", statement.text)),
         );
     }
-    lines.push(format!("\nreport: {folder}/report.md"));
+    let report = format!("{folder}/{}", Format::Md.file());
+    lines.push(if Path::new(&report).is_file() {
+        format!("\nreport: {report}")
+    } else {
+        format!("\nno report yet: ceteris report {folder}")
+    });
     lines.push(view.exit);
-    let mut text = lines.join("\n");
-    text.push('\n');
     // Names and texts come from outside; a terminal must not obey them.
-    text.chars()
-        .filter(|letter| *letter == '\n' || !letter.is_control())
-        .collect()
+    let mut text: String = lines
+        .join("\n")
+        .lines()
+        .map(report::plain)
+        .collect::<Vec<_>>()
+        .join("\n");
+    text.push('\n');
+    text
 }
 
 impl ReportFormat {

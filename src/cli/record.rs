@@ -6,11 +6,10 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 
 use super::exit::Exit;
-use super::judge::judge_and_render;
 use super::output::{print, tell};
 use crate::archive::{self, Redaction};
 use crate::quantity;
-use crate::report::{Format, TemplateSource};
+use crate::report::Format;
 use crate::results::RunFolder;
 
 /// Lists every run, oldest first.
@@ -62,8 +61,12 @@ pub(super) fn note(run: &Path, at: Option<&str>, text: &str) -> Result<Exit> {
         return Ok(Exit::Wrong);
     }
     // Summary, report and checksums follow the remark, or the run would no longer verify.
-    judge_and_render(&folder, &[Format::Md, Format::Html], None)?;
-    print("the remark is kept and printed in the report\n")?;
+    archive::analyze(&folder)?;
+    print(if folder.path().join(Format::Md.file()).is_file() {
+        "the remark is kept and printed in the report\n"
+    } else {
+        "the remark is kept; ceteris report prints it\n"
+    })?;
     Ok(Exit::Fine)
 }
 
@@ -73,7 +76,7 @@ pub(super) fn note(run: &Path, at: Option<&str>, text: &str) -> Result<Exit> {
 /// When the folder can't be read.
 pub(super) fn verify(run: &Path) -> Result<Exit> {
     let folder = RunFolder::open(run)?;
-    let found = archive::verify(&folder, &archive::judged, &TemplateSource::built_in())?;
+    let found = archive::verify(&folder, &archive::judged)?;
     let mut text = String::new();
     for difference in &found.differences {
         text.push_str(&format!(
@@ -92,6 +95,12 @@ pub(super) fn verify(run: &Path) -> Result<Exit> {
             n => format!("{n} differ"),
         }
     ));
+    if let Some(version) = &found.rendered_by {
+        text.push_str(&format!(
+            "the report was rendered by ceteris {version}, this is {}: its words may differ where its figures do not\n",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
     print(&text)?;
     Ok(if found.same() {
         Exit::Fine
@@ -109,7 +118,7 @@ pub(super) fn publish(run: &Path, dir: &Path, with_host: bool) -> Result<Exit> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .context("reading this machine's name, which is left out")?;
     let redaction = Redaction::new((!with_host).then(|| host.trim()))?;
-    let published = archive::publish(&folder, dir, &redaction, &TemplateSource::built_in())?;
+    let published = archive::publish(&folder, dir, &redaction)?;
     print(&format!(
         "{}: {} files, {} of them redacted, {} compressed\n",
         dir.display(),

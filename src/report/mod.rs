@@ -86,6 +86,17 @@ impl Format {
     }
 }
 
+/// The head of a long text, on one line, with a mark where it is cut: for lists that have room for a glance.
+pub fn glance(text: &str) -> String {
+    words::glance(text, 160)
+}
+
+/// A text from outside for a terminal: on one line, hidden and steering characters made visible; its indent stays.
+pub fn plain(line: &str) -> String {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    format!("{}{}", &line[..indent], text::visible(line))
+}
+
 /// Where the list of kept runs is written, so that the same report can be made again when there are more runs.
 pub const KEPT_FILE: &str = "runs.json";
 

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, Output, State, UndefinedBehavior};
+use serde::{Deserialize, Serialize};
 
 use super::text;
 use super::view::View;
@@ -37,7 +38,8 @@ const FOR_MARKDOWN: &str = "markdown";
 const LARGEST: u64 = 1 << 20;
 
 /// Templates by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TemplateSource {
     own: BTreeMap<String, String>,
 }

@@ -6,6 +6,9 @@
 use crate::analysis::Verdict;
 use crate::analysis::summary::{FigureValue, TrendFinding, Word};
 
+/// Reason code of a trend that nothing was declared to judge by.
+const NO_MARGIN: &str = "no_margin";
+
 /// What stands where a figure is missing.
 pub const NOT_OBSERVED: &str = "not observed";
 
@@ -42,26 +45,27 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// A share as per cent without sign: `64 %`, `0.4 %`.
+/// A share as per cent without sign: `64 %`, `0.4 %`, `0.03 %`. What is not zero never reads as zero.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return NOT_OBSERVED.to_owned();
     }
     let value = share * 100.0;
-    let decimals = usize::from(value.abs() < 9.95 && value != 0.0);
-    let text = format!("{value:.decimals$}");
-    let text = if value.abs() < 0.05 && value != 0.0 {
-        format!("{value:.1e}")
-    } else {
-        strip_zeros(&text).to_owned()
+    let decimals = match value.abs() {
+        m if m == 0.0 || m >= 9.95 => 0,
+        m if m >= 0.05 => 1,
+        m if m >= 0.0005 => (-m.log10().floor()) as usize,
+        _ if value > 0.0 => return "under 0.001 %".to_owned(),
+        _ => return "above −0.001 %".to_owned(),
     };
-    format!("{} %", signed(grouped(&text)))
+    let text = format!("{value:.decimals$}");
+    format!("{} %", signed(grouped(strip_zeros(&text))))
 }
 
 /// A share as per cent with its sign: `+1.2 %`, `−64 %`.
 pub fn change(share: f64) -> String {
     let text = percent(share);
-    if share > 0.0 && share.is_finite() {
+    if share > 0.0 && text.starts_with(|c: char| c.is_ascii_digit()) {
         format!("+{text}")
     } else {
         text
@@ -160,6 +164,9 @@ pub fn trend(finding: &TrendFinding) -> String {
                     change(high)
                 ));
             }
+            if finding.reason == NO_MARGIN {
+                return text;
+            }
             format!("{text}; {}", reason(&finding.reason))
         }
     }
@@ -167,9 +174,12 @@ pub fn trend(finding: &TrendFinding) -> String {
 
 /// `unclear at 10 % (would need about 9 more minutes)`.
 pub fn unclear(finding: &TrendFinding) -> String {
+    if finding.reason == NO_MARGIN {
+        return "unclear (no margin was declared)".to_owned();
+    }
     let margin = percent(finding.margin);
     match finding.more_s {
-        Some(more) => format!("unclear at {margin} (would need about {})", more_time(more)),
+        Some(more) => format!("unclear at {margin} (would need {})", more_time(more)),
         None => format!("unclear at {margin}"),
     }
 }
@@ -206,9 +216,20 @@ fn moved(verb: &str, finding: &TrendFinding, sign: f64) -> String {
 }
 
 fn more_time(seconds: f64) -> String {
+    // An extrapolation: seconds below five, or digits behind the point, would only look exact.
+    if seconds < 5.0 {
+        return "a few more seconds".to_owned();
+    }
+    let unit = match seconds {
+        s if s >= 72_000.0 => 3_600.0,
+        s if (600.0..7_200.0).contains(&s) => 60.0,
+        s if s < 120.0 => 1.0,
+        _ => 0.1,
+    };
+    let seconds = (seconds / unit).round() * unit;
     let text = duration(seconds);
     match text.split_once(' ') {
-        Some((value, unit)) => format!("{value} more {unit}"),
+        Some((value, unit)) => format!("about {value} more {unit}"),
         None => text,
     }
 }
@@ -231,7 +252,7 @@ pub fn reason(code: &str) -> String {
         "no_steady_state" => "no steady state was reached",
         "described" => "described, not judged",
         "runs_disagree" => "the runs of this arm do not share one verdict",
-        "no_margin" => "no margin was declared",
+        NO_MARGIN => "no margin was declared",
         "no_level" => "the level is zero, so a relative change has no meaning",
         "contradiction" => "the rules point in opposite directions",
         "not_applied" => "the change did not take effect",
@@ -277,6 +298,39 @@ fn because(word: &str, why: &str) -> String {
     } else {
         format!("{word}: {}", reason(why))
     }
+}
+
+/// A text of several lines on one: `a; b; c`.
+pub fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let mut out = String::with_capacity(text.len());
+    for (i, line) in lines.iter().enumerate() {
+        match out.chars().last() {
+            _ if i == 0 => {}
+            Some(':' | ';' | ',' | '.') => out.push(' '),
+            _ => out.push_str("; "),
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+/// The head of a long text with a mark, for a place that has room for a glance only.
+pub fn glance(text: &str, most: usize) -> String {
+    let text = one_line(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let head: String = text.chars().take(most).collect();
+    let cut = head.rfind(' ').filter(|at| *at > most / 2);
+    format!(
+        "{}…",
+        head[..cut.unwrap_or(head.len())].trim_end_matches([',', ';', ':', ' '])
+    )
 }
 
 /// Clauses as one sentence part: `a; b; c`.
@@ -367,6 +421,10 @@ mod tests {
         assert_eq!(percent(0.2), "20 %");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(1.5), "150 %");
+        assert_eq!(percent(0.000_26), "0.03 %");
+        assert_eq!(percent(-0.000_26), "−0.03 %");
+        assert_eq!(percent(0.000_000_1), "under 0.001 %");
+        assert_eq!(percent(0.0), "0 %");
         assert_eq!(change(0.012), "+1.2 %");
         assert_eq!(change(-0.64), "−64 %");
         assert_eq!(duration(20.0), "20 s");
@@ -412,6 +470,40 @@ mod tests {
         for word in ["fell", "rose", "flat"] {
             assert!(!unclear.contains(word), "{unclear}");
         }
+    }
+
+    #[test]
+    fn without_a_margin_nothing_is_unclear_at_a_margin() {
+        let mut finding = finding(Word::Unclear);
+        finding.reason = "no_margin".into();
+        finding.margin = 0.0;
+        let text = trend(&finding);
+        assert!(
+            text.starts_with("unclear (no margin was declared); "),
+            "{text}"
+        );
+        assert!(!text.contains("0 %)"), "{text}");
+    }
+
+    #[test]
+    fn an_extrapolated_time_looks_no_more_exact_than_it_is() {
+        for (seconds, text) in [
+            (0.2, "a few more seconds"),
+            (54.4, "about 54 more s"),
+            (1_984.0, "about 33 more minutes"),
+            (150.0, "about 2.5 more minutes"),
+            (100_000.0, "about 28 more hours"),
+        ] {
+            assert_eq!(more_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn several_lines_become_one_and_a_glance_says_that_it_is_cut() {
+        assert_eq!(one_line("differ:\n  a\n\n  b\n"), "differ: a; b");
+        assert_eq!(glance("short", 20), "short");
+        assert_eq!(glance("a word, another word", 10), "a word…");
+        assert_eq!(glance(&"é".repeat(30), 10), format!("{}…", "é".repeat(10)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod manifest;
 mod probe;
 mod read;
 mod rows;
+mod seconds;
 
 pub use arm::{ArmLayout, ArmWriter};
 pub use folder::{ArmFolder, RunFolder, list_runs};
@@ -20,3 +21,4 @@ pub use probe::{
 };
 pub use read::{Run, SampleSeries, Trial, read_run};
 pub use rows::{FailureLine, SecondRow};
+pub use seconds::Seconds;

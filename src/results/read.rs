@@ -1,6 +1,6 @@
 //! Reading a run back, also one that never ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -8,9 +8,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::folder::{ArmFolder, RunFolder};
 use super::hlog::LatencyData;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, TrialRecord};
 use super::probe::{MicroRow, ProbeRow, read_micro, read_probe};
-use super::rows::{FailureLine, SecondRow, read_failures, read_seconds, whole_lines};
+use super::rows::{FailureLine, read_failures, read_seconds, whole_lines, whole_lines_of};
+use super::seconds::Seconds;
 use crate::measure::Event;
 use crate::name::Arm;
 
@@ -43,7 +44,7 @@ pub struct Trial {
     /// Steps, as the columns name them.
     pub steps: Vec<String>,
     /// Measured seconds, in order.
-    pub seconds: Vec<SecondRow>,
+    pub seconds: Seconds,
     /// Latencies.
     pub latency: LatencyData,
     /// Samples by service and metric.
@@ -72,13 +73,7 @@ pub fn read_run(folder: &RunFolder) -> Result<Run> {
     let experiment =
         std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let manifest = Manifest::read(&folder.manifest())?;
-    let mut trials = Vec::new();
-    for record in &manifest.order {
-        let arm = folder.arm(record.pair, record.arm);
-        if arm.path().is_dir() {
-            trials.push(read_trial(&arm, record.pair, record.arm)?);
-        }
-    }
+    let trials = read_trials(folder, &manifest.order)?;
     Ok(Run {
         id: folder.id(),
         manifest,
@@ -88,6 +83,42 @@ pub fn read_run(folder: &RunFolder) -> Result<Run> {
         micro: read_micro(&folder.micro())?,
         notes: json_lines(&folder.notes())?,
     })
+}
+
+/// Arms that are read at the same time: a pair's.
+const AT_ONCE: usize = 2;
+
+/// Reads every arm that began, a pair's arms beside each other: parsing is what takes the time.
+fn read_trials(folder: &RunFolder, order: &[TrialRecord]) -> Result<Vec<Trial>> {
+    let mut trials = Vec::with_capacity(order.len());
+    for some in order.chunks(AT_ONCE) {
+        let read: Vec<Result<Option<Trial>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = some
+                .iter()
+                .map(|record| {
+                    scope.spawn(move || {
+                        let arm = folder.arm(record.pair, record.arm);
+                        arm.path()
+                            .is_dir()
+                            .then(|| read_trial(&arm, record.pair, record.arm))
+                            .transpose()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|_| Err(anyhow!("the reader of an arm broke off")))
+                })
+                .collect()
+        });
+        for trial in read {
+            trials.extend(trial?);
+        }
+    }
+    Ok(trials)
 }
 
 fn read_trial(folder: &ArmFolder, pair: u32, arm: Arm) -> Result<Trial> {
@@ -105,14 +136,13 @@ fn read_trial(folder: &ArmFolder, pair: u32, arm: Arm) -> Result<Trial> {
 }
 
 fn read_samples(path: &Path) -> Result<BTreeMap<(String, String), SampleSeries>> {
-    let mut all: BTreeMap<(String, String), SampleSeries> = BTreeMap::new();
-    let Some(bytes) = whole_lines(path)? else {
-        return Ok(all);
+    let mut all = Instruments::default();
+    let Some(lines) = whole_lines_of(path)? else {
+        return Ok(BTreeMap::new());
     };
-    let mut reader = csv::Reader::from_reader(bytes.as_slice());
+    let mut reader = csv::Reader::from_reader(lines);
     let mut record = csv::StringRecord::new();
     let mut line = 1usize;
-    let mut key = (String::new(), String::new());
     while reader
         .read_record(&mut record)
         .with_context(|| format!("reading {}", path.display()))?
@@ -147,30 +177,67 @@ fn read_samples(path: &Path) -> Result<BTreeMap<(String, String), SampleSeries>>
                 )
             })?,
         );
-        key.0.clear();
-        key.0.push_str(field(1)?);
-        key.1.clear();
-        key.1.push_str(field(2)?);
-        match all.get_mut(&key) {
-            Some(series) => series.points.push(point),
-            None => {
-                all.insert(
-                    key.clone(),
-                    SampleSeries {
-                        unit: field(3)?.to_owned(),
-                        points: vec![point],
-                    },
-                );
+        let series = all.series(field(1)?, field(2)?);
+        if series.points.is_empty() {
+            field(3)?.clone_into(&mut series.unit);
+        }
+        series.points.push(point);
+    }
+    Ok(all.done())
+}
+
+/// Series by service and metric while they are read. Instruments are read in rounds, so what followed a series last time
+/// follows it again: most lines find their series without a search.
+#[derive(Default)]
+struct Instruments {
+    names: Vec<(String, String)>,
+    series: Vec<SampleSeries>,
+    place: HashMap<(String, String), usize>,
+    /// By series: which one followed it.
+    next: Vec<usize>,
+    last: usize,
+}
+
+impl Instruments {
+    fn series(&mut self, service: &str, metric: &str) -> &mut SampleSeries {
+        let is = |names: &[(String, String)], i: usize| {
+            names
+                .get(i)
+                .is_some_and(|(s, m)| s == service && m == metric)
+        };
+        let guess = self.next.get(self.last).copied().unwrap_or_default();
+        let found = if is(&self.names, guess) {
+            guess
+        } else {
+            let name = (service.to_owned(), metric.to_owned());
+            let new = self.names.len();
+            let found = *self.place.entry(name.clone()).or_insert(new);
+            if found == new {
+                self.names.push(name);
+                self.series.push(SampleSeries::default());
+                self.next.push(0);
+            }
+            if let Some(next) = self.next.get_mut(self.last) {
+                *next = found;
+            }
+            found
+        };
+        self.last = found;
+        &mut self.series[found]
+    }
+
+    fn done(self) -> BTreeMap<(String, String), SampleSeries> {
+        let mut series = self.series;
+        for one in &mut series {
+            // Growing leaves up to half of a list unused.
+            one.points.shrink_to_fit();
+            // An instrument that waited for its answer writes later than it read.
+            if !one.points.is_sorted_by(|a, b| a.0 <= b.0) {
+                one.points.sort_by(|a, b| a.0.total_cmp(&b.0));
             }
         }
+        self.names.into_iter().zip(series).collect()
     }
-    for series in all.values_mut() {
-        // An instrument that waited for its answer writes later than it read.
-        if !series.points.is_sorted_by(|a, b| a.0 <= b.0) {
-            series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        }
-    }
-    Ok(all)
 }
 
 /// Every whole line of a file as JSON; a missing file has none.
@@ -228,6 +295,43 @@ mod tests {
             send_delay_us: 2.5,
             silence: None,
         }
+    }
+
+    #[test]
+    fn instruments_keep_their_readings_apart_in_whatever_order_they_come() {
+        let mut all = Instruments::default();
+        for (i, (service, metric)) in [
+            ("app", "rss"),
+            ("db", "rss"),
+            ("app", "rss"),
+            ("app", "pss"),
+            ("db", "rss"),
+            ("app", "rss"),
+            ("db", "rss"),
+            ("db", "rss"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            all.series(service, metric).points.push((i as f64, 0.0, 0));
+        }
+        let times: Vec<(String, Vec<f64>)> = all
+            .done()
+            .into_iter()
+            .map(|((service, metric), series)| {
+                let times = series.points.iter().map(|point| point.0).collect();
+                (format!("{service} {metric}"), times)
+            })
+            .collect();
+        let of = |name: &str, times: &[f64]| (name.to_owned(), times.to_vec());
+        assert_eq!(
+            times,
+            [
+                of("app pss", &[3.0]),
+                of("app rss", &[0.0, 2.0, 5.0]),
+                of("db rss", &[1.0, 4.0, 6.0, 7.0]),
+            ]
+        );
     }
 
     #[test]
@@ -291,8 +395,9 @@ mod tests {
 
         let trial = read_trial(&folder, 1, Arm::Treatment).unwrap();
         assert_eq!(trial.steps, layout.steps);
-        assert_eq!(trial.seconds, written);
-        assert_eq!(trial.seconds[0].counts.class(FailureClass::Status5xx), 2);
+        let read: Vec<_> = trial.seconds.iter().collect();
+        assert_eq!(read, written);
+        assert_eq!(read[0].counts.class(FailureClass::Status5xx), 2);
         assert_eq!(trial.failures, [failure]);
         assert_eq!(trial.events, [event]);
         let series = &trial.samples[&("app".to_owned(), "memory.rss".to_owned())];

@@ -1,11 +1,13 @@
 //! Rows of `seconds.csv` and `failures.csv`: names of columns, and the way there and back.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use super::seconds::Seconds;
 use crate::measure::{Account, Counts, FailureClass, FailureRow, HostSecond, Silence};
 
 /// One row of `seconds.csv`.
@@ -174,11 +176,11 @@ impl SecondRow {
 ///
 /// # Errors
 /// When the file can't be read, lacks a column, or holds a row that is not one.
-pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)> {
-    let Some(bytes) = whole_lines(path)? else {
-        return Ok((Vec::new(), Vec::new()));
+pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Seconds)> {
+    let Some(lines) = whole_lines_of(path)? else {
+        return Ok((Vec::new(), Seconds::default()));
     };
-    let mut reader = csv::Reader::from_reader(bytes.as_slice());
+    let mut reader = csv::Reader::from_reader(lines);
     let header = reader
         .headers()
         .with_context(|| format!("reading the header of {}", path.display()))?
@@ -223,7 +225,7 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
         }
     }
 
-    let mut rows = Vec::new();
+    let mut rows = Seconds::default();
     let mut record = csv::StringRecord::new();
     while reader
         .read_record(&mut record)
@@ -315,8 +317,10 @@ pub(super) fn read_seconds(path: &Path) -> Result<(Vec<String>, Vec<SecondRow>)>
                 pressure_memory: real(host[7])?,
             });
         }
-        rows.push(row);
+        rows.push(&row)
+            .with_context(|| format!("{}, line {line}", path.display()))?;
     }
+    rows.shrink();
     Ok((steps, rows))
 }
 
@@ -341,9 +345,42 @@ pub(super) fn whole_lines(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+/// [`whole_lines`] read piece by piece: a long run's files need not lie in memory beside what is made of them.
+pub(super) fn whole_lines_of(path: &Path) -> Result<Option<Box<dyn Read>>> {
+    if !path.exists() {
+        let bytes = whole_lines(path)?;
+        return Ok(bytes.map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read>));
+    }
+    let reading = || format!("reading {}", path.display());
+    let mut file = File::open(path).with_context(reading)?;
+    let whole = end_of_lines(&mut file).with_context(reading)?;
+    file.rewind().with_context(reading)?;
+    Ok(Some(Box::new(file.take(whole))))
+}
+
+/// Bytes of a file up to its last line end.
+fn end_of_lines(file: &mut File) -> std::io::Result<u64> {
+    const PIECE: u64 = 64 * 1024;
+    let mut end = file.metadata()?.len();
+    let mut piece = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
+        file.seek(SeekFrom::Start(start))?;
+        piece.clear();
+        Read::by_ref(file)
+            .take(end - start)
+            .read_to_end(&mut piece)?;
+        if let Some(at) = piece.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
 /// A published run's large files are compressed.
 fn unpack(path: &Path) -> Result<Vec<u8>> {
-    let file = std::fs::File::open(path).with_context(|| format!("reading {}", path.display()))?;
+    let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
     let mut bytes = Vec::new();
     let read = flate2::read::GzDecoder::new(file)
         .take(LARGEST + 1)
@@ -434,4 +471,38 @@ pub(super) fn read_failures(path: &Path) -> Result<Vec<FailureRow>> {
         });
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_read_piece_by_piece_are_those_of_the_whole_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.csv");
+        let long = "y".repeat(200_000);
+        for text in [
+            "",
+            "no end",
+            "a\n",
+            "a\nb",
+            "a\nb\n\n",
+            &long,
+            &format!("a\n{long}"),
+            &format!("{long}\nb"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let mut read = String::new();
+            let mut lines = whole_lines_of(&path).unwrap().unwrap();
+            lines.read_to_string(&mut read).unwrap();
+            let whole = whole_lines(&path).unwrap().unwrap();
+            assert_eq!(read.as_bytes(), whole, "{} bytes", text.len());
+        }
+        assert!(
+            whole_lines_of(&dir.path().join("absent"))
+                .unwrap()
+                .is_none()
+        );
+    }
 }

@@ -18,9 +18,14 @@ use ceteris::results::{
 };
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
+use sha2::Digest as _;
 
 use crate::report::fixture;
 
+mod old;
+
+/// What the experiment file of the made runs holds.
+const EXPERIMENT: &str = "[experiment]\nname = \"quickstart\"\n";
 const SECRET: &str = "hunter2hunter2";
 
 fn manifest(summary: &Summary) -> Manifest {
@@ -37,7 +42,10 @@ fn manifest(summary: &Summary) -> Manifest {
             version: "0.1.0".into(),
             sha256: None,
         },
-        experiment_sha256: summary.experiment_sha256.clone(),
+        experiment_sha256: sha2::Sha256::digest(EXPERIMENT)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
         experiment_path: "experiments/quickstart.toml".into(),
         started: summary.run.started.clone(),
         ended: Some("2026-11-30T22:20:00Z".into()),
@@ -139,7 +147,7 @@ fn kept(results: &Path, seconds: u64) -> (RunFolder, Summary) {
     let folder = RunFolder::create(results, "quickstart", "20261130T221500Z", 0x1a2b).unwrap();
     summary.run.id = folder.id();
     summary.notes.clear();
-    fs::write(folder.experiment(), "[experiment]\nname = \"quickstart\"\n").unwrap();
+    fs::write(folder.experiment(), EXPERIMENT).unwrap();
     manifest(&summary).write(&folder).unwrap();
     write_arm(&folder, Arm::Treatment, seconds);
     write_arm(&folder, Arm::Control, 2);
@@ -179,7 +187,7 @@ fn judge(summary: &Summary) -> impl Fn(&RunFolder) -> Result<Summary> + '_ {
 }
 
 fn verify(folder: &RunFolder, summary: &Summary) -> Result<archive::Verification> {
-    archive::verify(folder, &judge(summary), &TemplateSource::built_in())
+    archive::verify(folder, &judge(summary))
 }
 
 fn every_file(folder: &Path) -> Vec<PathBuf> {
@@ -252,11 +260,22 @@ fn what_was_never_judged_reported_or_sealed_cannot_be_verified() {
     let (folder, summary) = kept(dir.path(), 2);
     for file in ["SHA256SUMS", "summary.json", "manifest.json", "runs.json"] {
         let path = folder.path().join(file);
-        let bytes = fs::read(&path).unwrap();
+        let (bytes, sums) = (
+            fs::read(&path).unwrap(),
+            fs::read(folder.checksums()).unwrap(),
+        );
         fs::remove_file(&path).unwrap();
+        if file != "SHA256SUMS" {
+            // One that was there and is missing differs; one that never was can't be compared with.
+            let found = verify(&folder, &summary).unwrap();
+            assert!(!found.same());
+            assert_eq!(found.differences[0].file, file, "{:?}", found.differences);
+            archive::seal(folder.path()).unwrap();
+        }
         let error = format!("{:#}", verify(&folder, &summary).unwrap_err());
         assert!(error.contains(file), "{error}");
         fs::write(&path, bytes).unwrap();
+        fs::write(folder.checksums(), sums).unwrap();
     }
     assert!(verify(&folder, &summary).unwrap().same());
 }
@@ -360,8 +379,7 @@ fn a_published_run_verifies_and_holds_no_secret_and_no_host_name() {
     finish(&folder, &summary);
     let target = dir.path().join("site/soak");
     let redaction = Redaction::new(Some("build-host-7")).unwrap();
-    let published =
-        archive::publish(&folder, &target, &redaction, &TemplateSource::built_in()).unwrap();
+    let published = archive::publish(&folder, &target, &redaction).unwrap();
     assert!(published.redacted >= 5, "{published:?}");
     assert!(published.compressed >= 1, "{published:?}");
     for path in every_file(&target) {
@@ -390,7 +408,7 @@ fn a_published_run_verifies_and_holds_no_secret_and_no_host_name() {
     let verification = verify(&copy, &summary).unwrap();
     assert!(verification.same(), "{:?}", verification.differences);
     // Never over something that is there.
-    let again = archive::publish(&folder, &target, &redaction, &TemplateSource::built_in());
+    let again = archive::publish(&folder, &target, &redaction);
     assert!(format!("{:#}", again.unwrap_err()).contains("not empty"));
 }
 
@@ -405,8 +423,7 @@ fn an_experiment_file_with_a_secret_is_not_published() {
     .unwrap();
     let redaction = Redaction::new(None).unwrap();
     let target = dir.path().join("out");
-    let error =
-        archive::publish(&folder, &target, &redaction, &TemplateSource::built_in()).unwrap_err();
+    let error = archive::publish(&folder, &target, &redaction).unwrap_err();
     assert!(
         format!("{error:#}").contains("experiment.toml"),
         "{error:#}"
@@ -420,7 +437,7 @@ fn the_data_dictionary_names_every_column() {
     let (folder, _) = kept(dir.path(), 2);
     let target = dir.path().join("out");
     let redaction = Redaction::new(None).unwrap();
-    archive::publish(&folder, &target, &redaction, &TemplateSource::built_in()).unwrap();
+    archive::publish(&folder, &target, &redaction).unwrap();
     let dictionary = fs::read_to_string(target.join("DATA.md")).unwrap();
     let arm = folder.arm(1, Arm::Control);
     for path in [arm.seconds(), arm.failures(), arm.samples()] {

@@ -237,7 +237,28 @@ fn a_report_names_each_of_its_files_and_the_page_needs_none() {
 
 #[test]
 fn a_run_of_three_days_makes_a_small_page() {
-    let summary = fixture::unequal();
-    let page = report::html(&summary, &[], &TemplateSource::built_in()).unwrap();
-    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    let mut summary = fixture::unequal();
+    // A bad second every twelve, three days long, and what the picture holds at most of everything else.
+    let arm = summary.arms.treatment.as_mut().unwrap();
+    let one = arm.episodes[0].clone();
+    arm.episodes = (0..21_600)
+        .map(|i| {
+            let mut episode = one.clone();
+            episode.from_s = 12 * i;
+            episode.to_s = 12 * i + 1;
+            episode
+        })
+        .collect();
+    arm.plot.actions = (0..400)
+        .map(|i| (f64::from(i) * 648.0, format!("reload {i}")))
+        .collect();
+    let built_in = TemplateSource::built_in();
+    let page = report::html(&summary, &[], &built_in).unwrap();
+    assert!(page.len() < 1_000_000, "{} bytes", page.len());
+    let text = report::markdown(&summary, &[], &built_in).unwrap();
+    assert!(text.len() < 100_000, "{} bytes", text.len());
+    assert!(
+        text.contains("12 of 21,600 episodes shown"),
+        "the number of episodes is told"
+    );
 }

@@ -177,12 +177,14 @@ pub(super) fn rows(summary: &Summary) -> Option<Chart> {
     let mut canvas = Canvas::new(64.0 + step * tables.len() as f64, title);
     let entries: Vec<(&str, String)> = plots
         .iter()
-        .map(|(arm, _)| (colour(*arm), dots_label(summary, *arm)))
+        .map(|(arm, _)| (dots(*arm), arm_label(summary, *arm)))
         .collect();
-    canvas.legend(12.0, 46.0, &entries);
+    canvas.legend_of_dots(12.0, 46.0, &entries);
     for (i, name) in tables.iter().enumerate() {
         let top = 64.0 + step * i as f64;
         let label = name.strip_prefix("services.").unwrap_or(name);
+        let table = label.strip_suffix(".rows").unwrap_or(label);
+        let label = format!("rows of {}", text::visible_within(table, 60));
         let high = plots
             .iter()
             .filter_map(|(_, plot)| plot.sampled.get(*name))
@@ -195,12 +197,9 @@ pub(super) fn rows(summary: &Summary) -> Option<Chart> {
             Axis::from_zero(rate),
         );
         panel.draw_y(&mut canvas, "ok requests a second");
-        panel.draw_x(&mut canvas, &text::visible_within(label, 60));
+        panel.draw_x(&mut canvas, &label);
         for (arm, plot) in &plots {
-            let class = match arm {
-                Arm::Treatment => "td",
-                Arm::Control => "cd",
-            };
+            let class = dots(*arm);
             for (at, rows) in plot.sampled.get(*name).into_iter().flatten() {
                 if let Some(rate) = rate_at(plot, *at) {
                     let tip = format!(
@@ -234,12 +233,12 @@ fn moves(plots: &[(Arm, &Plot)], name: &str) -> bool {
     high > 0.0 && low <= 0.9 * high
 }
 
-fn dots_label(summary: &Summary, arm: Arm) -> String {
-    let shape = match arm {
-        Arm::Treatment => "filled",
-        Arm::Control => "open",
-    };
-    format!("{}, {shape}", arm_label(summary, arm))
+/// Class of an arm's dots: filled for the treatment, open for the control.
+fn dots(arm: Arm) -> &'static str {
+    match arm {
+        Arm::Treatment => "td",
+        Arm::Control => "cd",
+    }
 }
 
 /// Throughput of the bin in which a sample was taken.

@@ -149,6 +149,16 @@ impl Canvas {
         }
     }
 
+    /// [`Canvas::legend`] for pictures of dots.
+    pub fn legend_of_dots(&mut self, x: f64, y: f64, entries: &[(&str, String)]) {
+        let mut at = x;
+        for (class, words) in entries {
+            self.dot((at + 6.0, y - 4.0), 4.0, class, None);
+            self.text(at + 16.0, y, "label", Anchor::Start, words);
+            at += 16.0 + 6.6 * words.chars().count() as f64 + 22.0;
+        }
+    }
+
     /// The finished picture: as a file of its own, and for embedding beside others in a page that brings [`STYLE`].
     pub fn finish(self, name: &str, title: &str, alt: &str) -> (String, String) {
         let draw = |style: &str| {

@@ -3,7 +3,7 @@
 use super::svg::{Anchor, Axis, Canvas, Panel};
 use super::{Chart, arm_label, class};
 use crate::analysis::Summary;
-use crate::analysis::summary::ArmSummary;
+use crate::analysis::summary::{ArmSummary, Episode};
 use crate::name::Arm;
 use crate::report::view::{arm_figure, seen};
 use crate::report::words;
@@ -140,10 +140,13 @@ impl Strip<'_> {
         };
         let label = match self {
             Strip::Bad(arm, seen) => {
-                for episode in &seen.episodes {
-                    let (from, to) = (episode.from_s as f64, episode.to_s as f64);
+                for (from, to, n) in joined(panel, &seen.episodes) {
                     let x = panel.x(from);
-                    let tip = format!("{} to {}", words::clock(from), words::clock(to));
+                    let many = match n {
+                        1 => String::new(),
+                        n => format!(", {n} episodes"),
+                    };
+                    let tip = format!("{} to {}{many}", words::clock(from), words::clock(to));
                     let width = (panel.x(to) - x).max(2.0);
                     canvas.rect((x, top), (width, STRIP_HEIGHT), "bad", Some(&tip));
                 }
@@ -164,6 +167,31 @@ impl Strip<'_> {
         };
         canvas.text(panel.left - 6.0, top + 9.0, "tick", Anchor::End, &label);
     }
+}
+
+/// Episodes that would lie on one another, drawn as one: start, end, how many. A picture has some hundred places for
+/// what may be thousands.
+fn joined(panel: &Panel, episodes: &[Episode]) -> Vec<(f64, f64, usize)> {
+    /// Less than this between two is no gap that one could see, in px.
+    const GAP: f64 = 0.5;
+    let mut sorted: Vec<(f64, f64)> = episodes
+        .iter()
+        .map(|episode| (episode.from_s as f64, episode.to_s as f64))
+        .collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut drawn: Vec<(f64, f64, usize)> = Vec::new();
+    for (from, to) in sorted {
+        match drawn.last_mut() {
+            Some((start, end, n))
+                if panel.x(from) - panel.x(*end).max(panel.x(*start) + 2.0) < GAP =>
+            {
+                *end = end.max(to);
+                *n += 1;
+            }
+            _ => drawn.push((from, to, 1)),
+        }
+    }
+    drawn
 }
 
 fn short(arm: Arm) -> &'static str {

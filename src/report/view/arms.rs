@@ -105,8 +105,18 @@ fn is_headline(summary: &Summary, name: &str) -> bool {
     };
     ENDS.iter().any(|end| name.ends_with(end))
         || (name.contains(".table.") && name.ends_with(".rows"))
-        || name.contains(".status.")
+        || name.contains(".status.") && !is_counter(summary, name)
         || predicted(name)
+}
+
+/// Whether a series is the increase of a counter, which says little where its quotient by requests is there too.
+fn is_counter(summary: &Summary, name: &str) -> bool {
+    let quotient = format!("{name}.per_request");
+    let mut series = summary
+        .arms
+        .iter()
+        .flat_map(|(_, seen)| seen.iter().flat_map(|seen| &seen.series));
+    series.any(|series| series.name == quotient)
 }
 
 pub(super) fn services(summary: &Summary) -> Option<Table> {
@@ -115,17 +125,22 @@ pub(super) fn services(summary: &Summary) -> Option<Table> {
         !is_own(name) && is_headline(summary, name)
     })?;
     let all = series(summary, caption, |name| !is_own(name)).map_or(0, |all| all.rows.len());
-    if all > table.rows.len() {
-        table.note = Some(format!(
-            "{} of {all} sampled series shown; all are in summary.json.",
+    let single = "First and last are single readings; a verdict rests on all of them.";
+    table.note = Some(if all > table.rows.len() {
+        format!(
+            "{single} {} of {all} sampled series shown; all are in summary.json.",
             table.rows.len()
-        ));
-    }
+        )
+    } else {
+        single.to_owned()
+    });
     Some(table)
 }
 
 pub(super) fn runner(summary: &Summary) -> Option<Table> {
-    let mut table = series(summary, "The runner and the machine", is_own)
+    // Counters of CPU time only grow; what the runner took stands in the gates and in the account below.
+    let shown = |name: &str| is_own(name) && !name.ends_with("_s");
+    let mut table = series(summary, "The runner and the machine", shown)
         .unwrap_or_else(|| series_table("The runner and the machine"));
     let littles = summary
         .arms
@@ -201,7 +216,12 @@ fn series_cells(
         let why = why_not(summary, &format!("{arm}.{name}"));
         return ["–".to_owned(), "–".to_owned(), why];
     };
-    let value = |value: f64| words::in_unit(value, &series.unit);
+    // The name of the series says what is counted.
+    let unit = match series.unit.as_str() {
+        "rows" => "",
+        unit => unit,
+    };
+    let value = |value: f64| words::in_unit(value, unit);
     let verdict = match (&series.trend, &series.not_judged) {
         (Some(trend), _) => words::trend_word(trend),
         (None, Some(why)) if why != "described" => format!("not judged: {}", words::reason(why)),
@@ -230,8 +250,15 @@ pub(super) fn bad_seconds(summary: &Summary) -> Vec<String> {
             sentences.push(format!("The {arm} was not observed."));
             continue;
         };
+        if seen.bad_seconds == 0 && seen.slow_seconds == 0 {
+            sentences.push(format!(
+                "{}: in no second did a request fail, and in none was throughput below half of the arm's median.",
+                capital(arm)
+            ));
+            continue;
+        }
         sentences.push(format!(
-            "{}: seconds with a failed request: {}; seconds below half of the arm's median throughput: {}. Outside the episodes: {} ok requests in {}.",
+            "{}: seconds with a failed request: {}; seconds below half of the arm's median throughput: {}. Outside the episodes listed below: {} ok requests in {}, none failed.",
             capital(arm),
             words::count(seen.bad_seconds),
             words::count(seen.slow_seconds),

@@ -93,6 +93,8 @@ fn status(summary: &Summary) -> Vec<String> {
         summary.run.started,
         super::exit(summary.exit_code)
     ));
+    let reasons = summary.validity.reasons.iter();
+    lines.extend(reasons.map(|why| format!("not valid: {}", words::one_line(why))));
     lines
 }
 
@@ -131,13 +133,13 @@ fn setup(summary: &Summary) -> Vec<Line> {
     lines
 }
 
-/// `pruning.enabled: false in the treatment, true in the control`.
+/// `pruning.enabled is false in the treatment, true in the control`.
 pub(super) fn one_difference(summary: &Summary) -> String {
     let difference = &summary.difference;
     let absent = "absent";
     match &difference.variable {
         Some(variable) => format!(
-            "{variable}: {} in the treatment, {} in the control",
+            "{variable} is {} in the treatment, {} in the control",
             difference.values.treatment.as_deref().unwrap_or(absent),
             difference.values.control.as_deref().unwrap_or(absent)
         ),
@@ -375,10 +377,6 @@ fn source_data(summary: &Summary) -> Vec<Line> {
         Line::new(
             "Folder of this run",
             &format!("results/{}/{}", summary.experiment.name, summary.run.id),
-        ),
-        Line::new(
-            "In it",
-            "experiment.toml (as written before the first request), manifest.json, pairs/ (each second, each sample, each failed request), summary.json (every figure printed here)",
         ),
         Line::new("SHA-256 of the experiment file", &summary.experiment_sha256),
     ];

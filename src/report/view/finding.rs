@@ -11,7 +11,8 @@ pub(super) fn finding(summary: &Summary) -> Vec<String> {
     if !summary.validity.valid {
         return vec![
             "This run is not valid, so nothing is concluded from it.".to_owned(),
-            "What was measured is printed below, to find out what went wrong.".to_owned(),
+            "What was measured is printed below, so that one can find out what went wrong."
+                .to_owned(),
         ];
     }
     let mut sentences = Vec::new();
@@ -26,6 +27,7 @@ pub(super) fn finding(summary: &Summary) -> Vec<String> {
         sentences.extend(effect(&summary.difference.took_effect.verdict));
     }
     sentences.extend(summary.explanations.iter().map(explanation));
+    sentences.extend(survivors(summary));
     sentences.extend(between(summary));
     sentences
 }
@@ -133,6 +135,22 @@ fn explanation(explanation: &ExplanationResult) -> String {
     }
 }
 
+/// Where several explanations survive, that this run does not tell them apart.
+fn survivors(summary: &Summary) -> Option<String> {
+    let names: Vec<String> = summary
+        .explanations
+        .iter()
+        .filter(|explanation| explanation.verdict.is_supported())
+        .map(|explanation| explanation.name.clone())
+        .collect();
+    (names.len() > 1).then(|| {
+        format!(
+            "This run does not tell {} apart.",
+            words::list(&quoted(&names))
+        )
+    })
+}
+
 fn between(summary: &Summary) -> Vec<String> {
     let mut sentences = Vec::new();
     let Some(between) = &summary.between else {
@@ -148,12 +166,6 @@ fn between(summary: &Summary) -> Vec<String> {
         sentences.push(format!(
             "The conditions for a causal claim hold for {}.",
             words::list(&quoted(&causal))
-        ));
-    }
-    if let Some(ratio) = between.ratio_last {
-        sentences.push(format!(
-            "Control ÷ treatment, throughput of the last window: {}.",
-            words::ratio(ratio)
         ));
     }
     if !between.wording.is_empty() {

@@ -91,7 +91,10 @@ fn observed_word(summary: &Summary, arm: Arm, figure: &str, word: Option<Word>) 
 
 pub(super) fn difference(summary: &Summary) -> Vec<String> {
     let difference = &summary.difference;
-    let mut sentences = vec![format!("The one difference: {}.", one_difference(summary))];
+    let mut sentences = vec![match &difference.variable {
+        Some(_) => format!("{}.", one_difference(summary)),
+        None => "Both arms are the same: a null experiment has no difference.".to_owned(),
+    }];
     let effect = &difference.took_effect;
     if !summary.run.null {
         let verdict = words::verdict_as(
@@ -101,20 +104,18 @@ pub(super) fn difference(summary: &Summary) -> Vec<String> {
         );
         sentences.push(match &effect.expression {
             Some(expression) => format!(
-                "Proof that it was applied: {verdict} ({expression}; observed {}).",
+                "Proof that it was applied: {verdict}. Required: {expression}. Observed: {}.",
                 observed(&effect.observed)
             ),
-            None => {
-                format!("Proof that it was applied: {verdict}; no expression was written for it.")
-            }
+            None => format!("Proof that it was applied: {verdict}."),
         });
     }
     sentences.push(format!(
-        "Same data before load: {}.",
+        "Data before load: {}.",
         words::verdict_as(
             &difference.same_start,
-            "the same in both arms",
-            "not the same"
+            "the same number of rows in every table of both arms",
+            "not the same number of rows in every table"
         )
     ));
     let is_equal = |verdict: &Equality| *verdict == Equality::Equal;
@@ -123,11 +124,27 @@ pub(super) fn difference(summary: &Summary) -> Vec<String> {
         .iter()
         .filter(|item| is_equal(&item.verdict))
         .count();
-    sentences.push(format!(
-        "Compared between the arms: {} items, of which {} are equal.",
-        words::count(difference.items.len() as u64),
-        words::count(equal as u64)
-    ));
+    let all = difference.items.len();
+    sentences.push(match all - equal {
+        _ if all == 0 => {
+            "Nothing was compared between the arms, so nothing shows that the rest was equal."
+                .to_owned()
+        }
+        0 => format!(
+            "Compared between the arms, beside the control variable itself: {} items, all equal.",
+            words::count(all as u64)
+        ),
+        n => format!(
+            "Compared between the arms: {} items, of which {} are equal; {} listed below with the reason.",
+            words::count(all as u64),
+            words::count(equal as u64),
+            if n == 1 {
+                "the other one is".to_owned()
+            } else {
+                format!("the other {} are", words::count(n as u64))
+            }
+        ),
+    });
     sentences
 }
 
@@ -288,9 +305,9 @@ pub(super) fn between(summary: &Summary) -> Option<Table> {
                 words::change(low),
                 words::change(high),
                 if between.trends_differ {
-                    "0 is excluded"
+                    "0 lies outside, so the trends differ"
                 } else {
-                    "0 is not excluded"
+                    "0 lies inside, so no difference is shown"
                 }
             ),
         ),
@@ -316,19 +333,19 @@ pub(super) fn between(summary: &Summary) -> Option<Table> {
         None => "not known".to_owned(),
     };
     row(
-        "beyond run-to-run noise, last window",
+        "more than two runs of one arm may differ by (3 √2 of that standard deviation), last window",
         beyond(between.beyond_noise_last),
     );
-    row(
-        "beyond run-to-run noise, whole run",
-        beyond(between.beyond_noise_mean),
-    );
+    row("the same, whole run", beyond(between.beyond_noise_mean));
     table.filled()
 }
 
 fn ratio(value: Option<f64>) -> String {
     value.map_or_else(|| words::NOT_OBSERVED.to_owned(), words::ratio)
 }
+
+/// What stands for an arm where both are meant.
+const BOTH: &str = "both";
 
 pub(super) fn gates(summary: &Summary) -> Option<Table> {
     let mut table = Table::new(
@@ -342,14 +359,29 @@ pub(super) fn gates(summary: &Summary) -> Option<Table> {
         ],
     );
     for gate in &summary.gates {
-        table.rows.push(vec![
+        let row = vec![
             format!("{}: {}", gate.number, gate.name),
             gate.arm
-                .map_or_else(|| "both".to_owned(), |arm| arm.to_string()),
-            words::verdict_as(&gate.verdict, "passed", "failed"),
-            gate.detail.clone(),
+                .map_or_else(|| BOTH.to_owned(), |arm| arm.to_string()),
+            // What was not observed stands in the next column, once.
+            match &gate.verdict {
+                Verdict::NotObserved(_) => words::NOT_OBSERVED.to_owned(),
+                verdict => words::verdict_as(verdict, "passed", "failed"),
+            },
+            words::one_line(&gate.detail),
             gate.blocks.clone(),
-        ]);
+        ];
+        // One row for both arms where there is nothing that tells them apart.
+        let same = |other: &&mut Vec<String>| {
+            let differ: Vec<usize> = (0..row.len()).filter(|&i| other[i] != row[i]).collect();
+            differ == [1] && gate.arm.is_some()
+        };
+        match table.rows.iter_mut().find(same) {
+            Some(other) => BOTH.clone_into(&mut other[1]),
+            None => table.rows.push(row),
+        }
     }
+    // Gates of one number that were judged arm by arm stand together.
+    table.rows.sort_by(|a, b| a[0].cmp(&b[0]));
     table.filled()
 }

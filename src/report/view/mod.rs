@@ -23,6 +23,9 @@ use crate::name::Arm;
 pub(in crate::report) use arms::seen;
 pub use evidence::{Evidence, Line};
 
+/// Characters of a reason where there is room for a glance only; the whole stands in the evidence box.
+const GLANCE: usize = 160;
+
 /// Rows of a table that are shown; the rest is in summary.json.
 pub const MOST_ROWS: usize = 12;
 
@@ -171,7 +174,8 @@ impl Table {
                 .collect();
             self.rows = picked.iter().map(|&i| self.rows[i].clone()).collect();
             self.note = Some(format!(
-                "{MOST_ROWS} of {all} {what} shown, spread evenly; all are in summary.json."
+                "{MOST_ROWS} of {} {what} shown, spread evenly; all are in summary.json.",
+                words::count(all as u64)
             ));
         }
         self
@@ -247,11 +251,16 @@ pub fn view(summary: &Summary, kept: &[KeptRun]) -> View {
 
 fn banner(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
+    let reasons = &summary.validity.reasons;
     if !summary.validity.valid {
-        lines.push(format!(
-            "Not valid: this run supports nothing: {}",
-            summary.validity.reasons.join("; ")
-        ));
+        let why = reasons.first().map_or_else(
+            || "no reason was recorded".to_owned(),
+            |first| words::glance(first, GLANCE),
+        );
+        lines.push(match reasons.len() {
+            0 | 1 => format!("Not valid, so it supports nothing: {why}"),
+            n => format!("Not valid, so it supports nothing: {why} (the first of {n} reasons)"),
+        });
     }
     match &summary.run.ended {
         RunEnd::Complete => {}
@@ -259,7 +268,10 @@ fn banner(summary: &Summary) -> Vec<String> {
             "Interrupted by the user: what was measured until then is reported, the rest is not observed."
                 .to_owned(),
         ),
-        RunEnd::Failed(why) => lines.push(format!("The run failed: {why}")),
+        RunEnd::Failed(_) => lines.push(
+            "The run failed before its end: what was measured until then is reported, the rest is not observed."
+                .to_owned(),
+        ),
         RunEnd::Unfinished => lines.push(
             "Unfinished: no end of this run was written, so the runner was ended from outside. What it had written is reported."
                 .to_owned(),
@@ -323,13 +335,13 @@ fn kept_runs(summary: &Summary, kept: &[KeptRun]) -> Table {
         table.rows.push(vec![
             run.id.clone(),
             run.started.clone(),
-            run.ended.clone(),
+            words::glance(&run.ended, GLANCE),
             match run.valid {
                 Some(true) => "yes".to_owned(),
                 Some(false) => "no".to_owned(),
                 None => "not judged".to_owned(),
             },
-            format!("{here}{smoke}{}", run.result),
+            format!("{here}{smoke}{}", words::one_line(&run.result)),
         ]);
     }
     if table.rows.is_empty() {

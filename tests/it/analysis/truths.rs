@@ -123,7 +123,7 @@ fn totals_are_the_sums_of_the_stored_seconds() {
     let run = read_run(&made.folder).unwrap();
     for trial in &run.trials {
         let mut sum = Counts::default();
-        for row in &trial.seconds {
+        for row in trial.seconds.iter() {
             sum.add(&row.counts);
         }
         let arm = trial.arm;

@@ -132,7 +132,7 @@ fn every_request_is_counted_once_everywhere() {
         let indexes: Vec<u64> = seconds.iter().map(|row| row.at_s).collect();
         assert_eq!(indexes, (0..6).collect::<Vec<_>>());
         let sum = |count: &dyn Fn(&ceteris::results::SecondRow) -> u64| -> u64 {
-            seconds.iter().map(count).sum()
+            seconds.iter().map(|row| count(&row)).sum()
         };
         let sent = sum(&|row| row.counts.sent);
         let ok = sum(&|row| row.counts.ok);
