@@ -13,7 +13,7 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-use super::rows::whole_lines;
+use super::lines::whole_lines;
 
 /// Seconds an interval for this window: the largest of 1, 5, 10, 30, 60 that divides the window and is at most a twentieth.
 pub fn interval_seconds(window: Duration) -> u64 {

@@ -6,6 +6,7 @@
 mod arm;
 mod folder;
 mod hlog;
+mod lines;
 mod manifest;
 mod probe;
 mod read;

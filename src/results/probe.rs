@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::arm::csv_line;
-use super::rows::{number, whole_lines};
+use super::lines::whole_lines;
+use super::rows::number;
 use crate::measure::{Counts, FailureClass};
 
 /// A quantile in ms.

@@ -8,9 +8,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::folder::{ArmFolder, RunFolder};
 use super::hlog::LatencyData;
+use super::lines::{whole_lines, whole_lines_of};
 use super::manifest::{Manifest, TrialRecord};
 use super::probe::{MicroRow, ProbeRow, read_micro, read_probe};
-use super::rows::{FailureLine, read_failures, read_seconds, whole_lines, whole_lines_of};
+use super::rows::{FailureLine, read_failures, read_seconds};
 use super::seconds::Seconds;
 use crate::measure::Event;
 use crate::name::Arm;
