@@ -50,6 +50,39 @@ fn is_hidden(c: char) -> bool {
             | '\u{fffe}' | '\u{ffff}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A text of several lines on one: `a; b; c`.
+pub fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let mut out = String::with_capacity(text.len());
+    for (i, line) in lines.iter().enumerate() {
+        match out.chars().last() {
+            _ if i == 0 => {}
+            Some(':' | ';' | ',' | '.') => out.push(' '),
+            _ => out.push_str("; "),
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+/// The head of a long text with a mark, for a place that has room for a glance only.
+pub fn glance(text: &str, most: usize) -> String {
+    let text = one_line(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let head: String = text.chars().take(most).collect();
+    let cut = head.rfind(' ').filter(|at| *at > most / 2);
+    format!(
+        "{}…",
+        head[..cut.unwrap_or(head.len())].trim_end_matches([',', ';', ':', ' '])
+    )
+}
+
 /// Text for Markdown: inline, on one line, without any markup of its own; safe in a table's cell and at a line's start.
 pub fn markdown(text: &str) -> String {
     let text = visible(text);
@@ -177,6 +210,14 @@ mod tests {
         let long = "x".repeat(10_000);
         let cut = visible(&long);
         assert!(cut.ends_with("… (9400 more characters)"), "{cut}");
+    }
+
+    #[test]
+    fn several_lines_become_one_and_a_glance_says_that_it_is_cut() {
+        assert_eq!(one_line("differ:\n  a\n\n  b\n"), "differ: a; b");
+        assert_eq!(glance("short", 20), "short");
+        assert_eq!(glance("a word, another word", 10), "a word…");
+        assert_eq!(glance(&"é".repeat(30), 10), format!("{}…", "é".repeat(10)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The one place where a figure becomes words. It must never combine two figures into a third, and never choose a word
 //! that its verdict doesn't carry.
 
+pub use super::text::{glance, one_line};
 use crate::analysis::Verdict;
 use crate::analysis::summary::{FigureValue, TrendFinding, Word};
 
@@ -300,39 +301,6 @@ fn because(word: &str, why: &str) -> String {
     }
 }
 
-/// A text of several lines on one: `a; b; c`.
-pub fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let mut out = String::with_capacity(text.len());
-    for (i, line) in lines.iter().enumerate() {
-        match out.chars().last() {
-            _ if i == 0 => {}
-            Some(':' | ';' | ',' | '.') => out.push(' '),
-            _ => out.push_str("; "),
-        }
-        out.push_str(line);
-    }
-    out
-}
-
-/// The head of a long text with a mark, for a place that has room for a glance only.
-pub fn glance(text: &str, most: usize) -> String {
-    let text = one_line(text);
-    if text.chars().count() <= most {
-        return text;
-    }
-    let head: String = text.chars().take(most).collect();
-    let cut = head.rfind(' ').filter(|at| *at > most / 2);
-    format!(
-        "{}…",
-        head[..cut.unwrap_or(head.len())].trim_end_matches([',', ';', ':', ' '])
-    )
-}
-
 /// Clauses as one sentence part: `a; b; c`.
 pub fn clauses(parts: &[String]) -> String {
     let parts: Vec<&str> = parts
@@ -496,14 +464,6 @@ mod tests {
         ] {
             assert_eq!(more_time(seconds), text);
         }
-    }
-
-    #[test]
-    fn several_lines_become_one_and_a_glance_says_that_it_is_cut() {
-        assert_eq!(one_line("differ:\n  a\n\n  b\n"), "differ: a; b");
-        assert_eq!(glance("short", 20), "short");
-        assert_eq!(glance("a word, another word", 10), "a word…");
-        assert_eq!(glance(&"é".repeat(30), 10), format!("{}…", "é".repeat(10)));
     }
 
     #[test]

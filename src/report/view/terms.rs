@@ -222,7 +222,7 @@ fn about_the_driver(summary: &Summary) -> Vec<Term> {
         ),
         (
             "request-seconds lost to stalls",
-            "Time that clients stood waiting in seconds far slower than the rest; a stall is seen once a client.",
+            "Time that clients stood waiting in seconds far below the usual throughput of the arm; a stall is seen once a client.",
         ),
     ]
 }
