@@ -147,3 +147,22 @@ fn an_arm_that_is_calm_has_no_episode() {
         assert!(episodes(&judged(arm)).is_empty());
     }
 }
+
+#[test]
+fn a_busy_machine_is_a_limit_of_the_whole_run() {
+    let told = |other_cpu: f64| {
+        let mut play = Play::flat(Arm::Treatment, 1_600.0);
+        play.host = Box::new(move |_| HostSecond {
+            other_cpu,
+            ..HostSecond::default()
+        });
+        let summary = judged(play);
+        summary.limits.iter().any(|limit| {
+            limit
+                .text
+                .contains("other processes used 1.2 cores on average in the treatment, 0.1")
+        })
+    };
+    assert!(told(1.2));
+    assert!(!told(0.2));
+}
