@@ -1,5 +1,5 @@
-//! Whole runs whose surroundings are the subject: each disturbs the machine, or must find it calm, so nothing else may run
-//! beside them. Test binaries run one after another; within this one the tests take turns.
+//! Whole runs whose surroundings are the subject: they must find the machine calm, so nothing else may run beside them. Test
+//! binaries run one after another; within this one the tests take turns.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -7,12 +7,9 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::thread;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use site::{Site, told, turn};
@@ -23,9 +20,6 @@ use site::{Site, told, turn};
     reason = "shared with the other tests of whole runs, which use the rest"
 )]
 mod site;
-
-/// Seconds of a disturbed arm: enough calm ones must be left to tell what is usual.
-const ARM_S: u32 = 60;
 
 /// The example application, compiled once.
 fn invoicing() -> &'static Path {
@@ -59,94 +53,8 @@ fn site() -> Site {
     site
 }
 
-/// Waits until an arm has measured so many seconds.
-fn measured(site: &Site, arm: &str, seconds: usize) {
-    let file = site.at(&format!("results/small/latest/pairs/01/{arm}/seconds.csv"));
-    site::until(
-        &format!("{seconds} seconds of the {arm} are measured"),
-        || std::fs::read_to_string(&file).is_ok_and(|text| text.lines().count() > seconds),
-    );
-}
-
-/// The processes of the site's PostgreSQL.
-fn servers(site: &Site) -> Vec<Pid> {
-    site.processes()
-        .into_iter()
-        .filter_map(|(pid, command)| (command == "postgres").then_some(pid))
-        .filter_map(|pid| Pid::from_raw(pid as i32))
-        .collect()
-}
-
 fn episodes<'s>(summary: &'s Value, arm: &str) -> &'s [Value] {
     summary["arms"][arm]["episodes"].as_array().unwrap()
-}
-
-fn says(episode: &Value, part: &str, needle: &str) -> bool {
-    let texts = episode[part].as_array().unwrap();
-    texts
-        .iter()
-        .any(|text| text.as_str().unwrap().contains(needle))
-}
-
-#[test]
-fn work_beside_the_deployment_and_a_stopped_server_are_named() {
-    let _turn = turn();
-    let site = site();
-    let child = site.start(&experiment(ARM_S));
-
-    measured(&site, "control", 25);
-    let stress = Command::new("stress-ng")
-        .args(["--cpu", "2", "--timeout", "8", "--quiet"])
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .status()
-        .expect("stress-ng is installed (apt install stress-ng)");
-    assert!(stress.success());
-
-    measured(&site, "treatment", 25);
-    let stopped = servers(&site);
-    assert!(stopped.len() > 4, "{stopped:?}");
-    for pid in &stopped {
-        // A backend may have ended in between.
-        let _ = kill_process(*pid, Signal::STOP);
-    }
-    thread::sleep(Duration::from_secs(3));
-    for pid in &stopped {
-        let _ = kill_process(*pid, Signal::CONT);
-    }
-
-    told(child).ends(0);
-    site.nothing_is_left();
-    let summary = site.summary();
-    let beside_work = episodes(&summary, "control");
-    assert!(
-        beside_work
-            .iter()
-            .any(|e| says(e, "coincides", "stress-ng")),
-        "{beside_work:#?}"
-    );
-    assert!(
-        beside_work
-            .iter()
-            .all(|e| !says(e, "beside", "stood still")),
-        "{beside_work:#?}"
-    );
-    let stalled = episodes(&summary, "treatment");
-    assert!(
-        stalled.iter().any(|e| {
-            e["bad_seconds"].as_u64() >= Some(2)
-                && says(e, "coincides", "db: ")
-                && e["beside"].as_array().unwrap().iter().any(|text| {
-                    let text = text.as_str().unwrap();
-                    text.starts_with("db used") && text.contains("stood still")
-                })
-        }),
-        "{stalled:#?}"
-    );
-    assert!(
-        stalled.iter().all(|e| !says(e, "coincides", "stress-ng")),
-        "{stalled:#?}"
-    );
 }
 
 #[test]
