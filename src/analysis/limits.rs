@@ -6,6 +6,7 @@ use super::between::Pair;
 use super::figures::percent;
 use super::observed::Observed;
 use super::setup::seconds;
+use super::stats::series::mean;
 use super::summary::{Between, Gate, LimitResult, RunFacts, Setup};
 use super::verdict::Verdict;
 use crate::experiment::{Experiment, Load, Protocol, ServiceKind};
@@ -111,28 +112,24 @@ fn conduct(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
             ));
         }
     }
-    let others = |of: fn(&Pair<'_, '_>) -> f64| {
-        made.pairs.iter().map(of).sum::<f64>() / made.pairs.len().max(1) as f64
-    };
-    let treatment = others(|pair| other_cpu(pair.treatment));
-    let control = others(|pair| other_cpu(pair.control));
-    if treatment.max(control) > OTHER_CPU {
+    let treatment = other_cpu(made.pairs.iter().map(|pair| pair.treatment));
+    let control = other_cpu(made.pairs.iter().map(|pair| pair.control));
+    if let (Some(treatment), Some(control)) = (treatment, control)
+        && treatment.max(control) > OTHER_CPU
+    {
         texts.push(format!(
             "rates of a machine that does nothing else: other processes used {treatment:.1} cores on average in the treatment, {control:.1} in the control"
         ));
     }
 }
 
-/// Mean cores that neither the deployment nor the driver used; 0 where nothing was seen.
-fn other_cpu(run: &Observed<'_>) -> f64 {
-    let seen: Vec<f64> = run
-        .measured
-        .trial
-        .seconds
-        .iter()
+/// Mean cores that neither the deployment nor the driver used; `None` where nothing was seen.
+fn other_cpu<'o, 'r: 'o>(runs: impl Iterator<Item = &'o Observed<'r>>) -> Option<f64> {
+    let seen: Vec<f64> = runs
+        .flat_map(|run| run.measured.trial.seconds.iter())
         .filter_map(|row| row.host.map(|host| host.other_cpu))
         .collect();
-    seen.iter().sum::<f64>() / seen.len().max(1) as f64
+    (!seen.is_empty()).then(|| mean(&seen))
 }
 
 /// What the numbers can't say.
