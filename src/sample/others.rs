@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::thrift::Thrift;
+use super::thrift::{Thrift, thread_cpu_s};
 use super::tree::stat;
 use crate::measure::{HostFacts, ProcessLoad};
 
@@ -62,6 +62,7 @@ impl Others {
         if !self.thrift.is_due(began) {
             return;
         }
+        let cpu_s = thread_cpu_s();
         let uses = self.read(own);
         if let Some(last) = &self.last
             && last.second < second
@@ -82,7 +83,9 @@ impl Others {
             when: began,
             uses,
         });
-        self.thrift.spent(began, began.elapsed());
+        // On a busy machine a look takes long without costing more, and just then it is wanted.
+        let cost = Duration::from_secs_f64((thread_cpu_s() - cpu_s).max(0.0));
+        self.thrift.spent(began, cost);
     }
 
     /// Forgets what was seen before the origin was set anew.

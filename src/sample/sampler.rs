@@ -12,6 +12,7 @@ use super::output::{Clock, Output};
 use super::pace::{Pace, Tally};
 use super::rounds::Rounds;
 use super::spec::{Observation, SampleSpec};
+use super::thrift::thread_cpu_s;
 use super::{disk, log, postgres, smaps, status};
 use crate::measure::HOST;
 
@@ -187,10 +188,4 @@ async fn collect<T: 'static>(instruments: &mut JoinSet<T>, mut take: impl FnMut(
     if tokio::time::timeout(FAREWELL, all).await.is_err() {
         tracing::warn!("an instrument did not end in time; its last readings are lost");
     }
-}
-
-/// CPU seconds used by this thread so far.
-fn thread_cpu_s() -> f64 {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }

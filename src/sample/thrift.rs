@@ -29,6 +29,12 @@ impl Thrift {
     }
 }
 
+/// CPU seconds used by this thread so far.
+pub(super) fn thread_cpu_s() -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
