@@ -28,8 +28,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// One pass over one table, as it happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// When it began, in seconds from the start of the measured time.
-    pub at_s: f64,
+    /// When it began.
+    pub began: Instant,
     /// An [`EventKind::Prune`].
     pub kind: EventKind,
 }
@@ -40,14 +40,12 @@ pub struct Pruner {
     task: JoinHandle<()>,
 }
 
-/// Starts pruning on the current runtime, the first pass at once, then one each period. `origin` is the start of the
-/// measured time, which may be in the future and may be set anew.
+/// Starts pruning on the current runtime, the first pass at once, then one each period.
 ///
 /// Fails when a table's name or rule can't be written as SQL.
 pub fn start(
     pruning: &Pruning,
     server: Server,
-    origin: watch::Receiver<Instant>,
     sink: UnboundedSender<Pass>,
 ) -> anyhow::Result<Pruner> {
     let tables = pruning
@@ -63,7 +61,6 @@ pub fn start(
         server,
         database: pruning.database.clone(),
         tables,
-        origin,
         sink,
         session: None,
         stopped,
@@ -90,7 +87,6 @@ struct Worker {
     server: Server,
     database: String,
     tables: Vec<Statements>,
-    origin: watch::Receiver<Instant>,
     sink: UnboundedSender<Pass>,
     session: Option<Session>,
     stopped: watch::Receiver<bool>,
@@ -118,7 +114,6 @@ impl Worker {
     /// Prunes one table and tells what became of it.
     async fn pass(&mut self, index: usize) {
         let began = Instant::now();
-        let at_s = self.at_s(began);
         let mut rows = 0;
         let result = self.prune(index, &mut rows).await;
         if self.session.as_ref().is_some_and(|s| s.is_closed()) {
@@ -131,15 +126,7 @@ impl Worker {
             error: result.err().map(|error| format!("{error:#}")),
         };
         // The receiver is gone only when the run is over.
-        let _ = self.sink.send(Pass { at_s, kind });
-    }
-
-    fn at_s(&self, moment: Instant) -> f64 {
-        let origin = *self.origin.borrow();
-        match moment.checked_duration_since(origin) {
-            Some(after) => after.as_secs_f64(),
-            None => -(origin - moment).as_secs_f64(),
-        }
+        let _ = self.sink.send(Pass { began, kind });
     }
 
     async fn prune(&mut self, index: usize, rows: &mut u64) -> anyhow::Result<()> {

@@ -282,7 +282,8 @@ impl Drive<'_> {
     }
 
     fn pass(&mut self, pass: Pass) -> Result<()> {
-        self.ledger.event_at(pass.at_s, pass.kind)
+        let at_s = self.ledger.at(pass.began);
+        self.ledger.event_at(at_s, pass.kind)
     }
 
     /// Writes one observation; a disk that is about to be full ends the arm.

@@ -93,7 +93,7 @@ impl Probing<'_> {
                 })?;
                 // What it deletes is the policy's business here, not a figure.
                 let (unread, _) = unbounded_channel();
-                Some(prune::start(pruning, server, origin.subscribe(), unread)?)
+                Some(prune::start(pruning, server, unread)?)
             }
             _ => None,
         };

@@ -219,7 +219,7 @@ impl Stage<'_> {
                         pruning.service
                     )
                 })?;
-                Some(prune::start(pruning, server, self.ledger.origin(), pruned)?)
+                Some(prune::start(pruning, server, pruned)?)
             }
             _ => None,
         };

@@ -1,12 +1,12 @@
 //! The pruning policy on a real server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ceteris::experiment::{PruneRule, PruneTable, Pruning};
 use ceteris::measure::EventKind;
 use ceteris::name::ServiceName;
 use ceteris::prune::{self, Pass};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::postgres::Postgres;
 
@@ -76,8 +76,7 @@ async fn policies_delete_what_they_say_and_survive_a_restart() {
         ],
     };
     let (sink, mut passes) = mpsc::unbounded_channel();
-    let origin = watch::channel(Instant::now()).1;
-    let pruner = prune::start(&pruning, postgres.server.clone(), origin, sink).unwrap();
+    let pruner = prune::start(&pruning, postgres.server.clone(), sink).unwrap();
 
     pass(&mut passes, |t, rows, e| {
         t == "in\"voices" && rows == 900 && e.is_none()
