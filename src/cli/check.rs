@@ -166,16 +166,17 @@ fn in_words(report: &CheckReport) -> String {
         ));
     }
     if let (Some(margin), Some(run_sd)) = (report.margin, report.run_sd) {
+        let tenths = |share: f64| (share * 1_000.0).round() / 10.0;
         text.push_str(&match report.pairs_needed {
             Some(pairs) => format!(
-                "  to see a difference of {:.0} % between the arms when runs differ by {:.0} %: {pairs} pairs (80 % power)\n",
-                margin * 100.0,
-                run_sd * 100.0
+                "  to see a difference of {} % between the arms when runs differ by {} %: {pairs} pairs (80 % power)\n",
+                tenths(margin),
+                tenths(run_sd)
             ),
             None => format!(
-                "  a difference of {:.0} % can't be seen when runs differ by {:.0} %\n",
-                margin * 100.0,
-                run_sd * 100.0
+                "  a difference of {} % can't be seen when runs differ by {} %\n",
+                tenths(margin),
+                tenths(run_sd)
             ),
         });
     }
