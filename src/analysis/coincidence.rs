@@ -204,7 +204,8 @@ impl<'r> Surroundings<'r> {
             brief(gauge.p99),
         );
         if gauge.what.starts_with("other") {
-            let named = self.names.get(&second).or_else(|| {
+            let worst = self.names.get(&second).filter(|f| !f.others.is_empty());
+            let named = worst.or_else(|| {
                 self.names
                     .range(from..to)
                     .map(|(_, facts)| facts)

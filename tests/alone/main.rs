@@ -7,9 +7,12 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use site::{Site, told, turn};
@@ -55,6 +58,129 @@ fn site() -> Site {
 
 fn episodes<'s>(summary: &'s Value, arm: &str) -> &'s [Value] {
     summary["arms"][arm]["episodes"].as_array().unwrap()
+}
+
+/// Waits until an arm has measured so many seconds.
+fn measured(site: &Site, arm: &str, seconds: usize) {
+    let file = site.at(&format!("results/small/latest/pairs/01/{arm}/seconds.csv"));
+    site::until(
+        &format!("{seconds} seconds of the {arm} are measured"),
+        || std::fs::read_to_string(&file).is_ok_and(|text| text.lines().count() > seconds),
+    );
+}
+
+/// The processes of the site's PostgreSQL.
+fn servers(site: &Site) -> Vec<Pid> {
+    site.processes()
+        .into_iter()
+        .filter_map(|(pid, command)| (command == "postgres").then_some(pid))
+        .filter_map(|pid| Pid::from_raw(pid as i32))
+        .collect()
+}
+
+/// Puts the deployment behind everything else, where sessions and not processes compete for the processors. Without that the
+/// niceness in the experiment is enough.
+fn yield_processors(site: &Site, runner: u32) {
+    for (pid, _) in site.processes() {
+        if pid != runner {
+            // Kernels without groups by session have no such file.
+            let _ = std::fs::write(format!("/proc/{pid}/autogroup"), "19");
+        }
+    }
+}
+
+fn says(episode: &Value, part: &str, needle: &str) -> bool {
+    let texts = episode[part].as_array().unwrap();
+    texts
+        .iter()
+        .any(|text| text.as_str().unwrap().contains(needle))
+}
+
+#[test]
+fn work_beside_the_deployment_is_named() {
+    let _turn = turn();
+    let site = site();
+    let command = r#"command = ["nice", "-n", "19", "./invoicing","#;
+    let experiment = experiment(45).replace(r#"command = ["./invoicing","#, command);
+    assert!(experiment.contains(command));
+    let child = site.start(&experiment);
+
+    measured(&site, "control", 20);
+    yield_processors(&site, child.id());
+    // A session of its own, as a shell would give it.
+    let stress = Command::new("setsid")
+        .args([
+            "--wait",
+            "stress-ng",
+            "--cpu",
+            "2",
+            "--timeout",
+            "8",
+            "--quiet",
+        ])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(
+        stress.success(),
+        "stress-ng is installed (apt install stress-ng)"
+    );
+
+    told(child).ends(0);
+    site.nothing_is_left();
+    let summary = site.summary();
+    let stressed = episodes(&summary, "control");
+    println!("beside work: {stressed:#?}");
+    assert!(
+        stressed.iter().any(|episode| {
+            episode["bad_seconds"].as_u64() >= Some(3)
+                && says(episode, "coincides", "other processes' CPU")
+                && says(episode, "coincides", "stress-ng")
+        }),
+        "{stressed:#?}"
+    );
+    let calm = episodes(&summary, "treatment");
+    assert!(
+        calm.iter().all(|e| !says(e, "coincides", "stress-ng")),
+        "{calm:#?}"
+    );
+}
+
+#[test]
+fn a_server_that_stood_still_is_named() {
+    let _turn = turn();
+    let site = site();
+    let child = site.start(&experiment(30));
+
+    measured(&site, "control", 12);
+    let stopped = servers(&site);
+    assert!(stopped.len() > 4, "{stopped:?}");
+    for pid in &stopped {
+        // A backend may have ended in between.
+        let _ = kill_process(*pid, Signal::STOP);
+    }
+    thread::sleep(Duration::from_secs(3));
+    for pid in &stopped {
+        let _ = kill_process(*pid, Signal::CONT);
+    }
+
+    told(child).ends(0);
+    site.nothing_is_left();
+    let summary = site.summary();
+    let stalled = episodes(&summary, "control");
+    println!("stalled: {stalled:#?}");
+    assert!(
+        stalled.iter().any(|episode| {
+            let beside = episode["beside"].as_array().unwrap();
+            episode["bad_seconds"].as_u64() >= Some(2)
+                && beside.iter().any(|text| {
+                    let text = text.as_str().unwrap();
+                    text.starts_with("db used") && text.contains("stood still")
+                })
+        }),
+        "{stalled:#?}"
+    );
 }
 
 #[test]
