@@ -11,6 +11,7 @@ mod archive;
 mod check;
 mod cli;
 mod deploy;
+mod hlog;
 mod load;
 mod load_faults;
 mod load_own_side;
