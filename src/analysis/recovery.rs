@@ -138,12 +138,15 @@ fn judged(
     let disturbed = rows(measured, from, ended.max(from + 1) + 1)
         .find(|row| silent(row) || row.counts.failed_total() > 0)
         .map(|row| row.at_s);
+    // It is over in the first second in which requests are ok and none fails.
+    let clean = disturbed.and_then(|second| {
+        rows(measured, (second + 1).max(ended), end)
+            .find(|row| row.counts.ok > 0 && row.counts.failed_total() == 0)
+            .map(|row| row.at_s)
+    });
     let to = match disturbed {
         None => from,
-        // It is over in the first second in which requests are ok and none fails.
-        Some(second) => rows(measured, (second + 1).max(ended), end)
-            .find(|row| row.counts.ok > 0 && row.counts.failed_total() == 0)
-            .map_or(end, |row| row.at_s),
+        Some(_) => clean.unwrap_or(end),
     };
     // What the next execution disturbs is its own.
     let to = if until_s.is_finite() {
@@ -173,7 +176,16 @@ fn judged(
         Some(second) => answered_again_ms(measured, (execution.at_s, until_s), (from, to + 1))
             .unwrap_or_else(|| whole_second_ms(measured, execution.at_s, second, end)),
     };
-    (result, Some((from, to)))
+    let excused_to = match result.recovery_ms {
+        // No second was clean again: what fails after the answers came back is a failure like any other.
+        Some(ms) if disturbed.is_some() && clean.is_none() => {
+            to.min((execution.at_s + ms / 1e3).floor() as u64 + 1)
+        }
+        // Never recovered from, though nothing else was done: nothing excuses the rest of the arm.
+        None if until_s.is_infinite() => from,
+        _ => to,
+    };
+    (result, Some((from, excused_to.max(from))))
 }
 
 /// From the start until the end of the longest silence that ended after it. One that lasts beyond the start of the next

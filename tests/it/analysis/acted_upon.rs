@@ -250,3 +250,27 @@ fn a_second_is_slow_beside_those_of_the_same_declared_load_only() {
         .collect();
     assert_eq!(episodes, [(30, 1_600.0), (110, 200.0)]);
 }
+
+#[test]
+fn an_action_that_never_ends_well_excuses_no_failure_after_the_answers_came_back() {
+    let broken = |arm| {
+        let mut play = acted_upon(arm);
+        play.failed = Box::new(|s| match s {
+            80.. => vec![(FailureClass::Status503, 600)],
+            _ => Vec::new(),
+        });
+        play.ok = Box::new(|s| if s >= 80 { 1_000 } else { 1_600 });
+        play.silence = Box::new(|_| {
+            Some(Silence {
+                length_ms: 3,
+                until_ms: 400,
+            })
+        });
+        play
+    };
+    let plays = [broken(Arm::Treatment), broken(Arm::Control)];
+    let summary = Made::run(&experiment(), &plays).judged();
+    let served = summary.gates.iter().find(|gate| gate.number == 2).unwrap();
+    assert!(!served.verdict.is_supported(), "{served:?}");
+    assert_eq!(summary.exit_code, 3);
+}
