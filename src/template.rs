@@ -62,6 +62,13 @@ pub fn environment() -> Environment<'static> {
 /// The environment of claims' texts: [`environment`] with filters for figures. Each passes "not observed" through.
 pub fn text_environment() -> Environment<'static> {
     let mut environment = environment();
+    environment.set_formatter(|out, state, value| match f64::try_from(value.clone()) {
+        // A figure without a filter: as many digits as it deserves.
+        Ok(x) if value.is_number() && !value.is_integer() => {
+            Ok(write!(out, "{}", grouped(x, significant(x)))?)
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    });
     environment.add_filter("percent", |value: Value, digits: Option<usize>| {
         figure(&value, |x| {
             let x = x * 100.0;

@@ -3,6 +3,8 @@
 //! A claim is supported only when its `when` holds, no gate bars the figures that it argues with, and, where it is causal,
 //! every condition for that is met. Each refusal names the figure or the condition that refused.
 
+use std::collections::BTreeSet;
+
 use minijinja::Value as Text;
 
 use super::between::OneSign;
@@ -12,8 +14,8 @@ use super::figures::Figures;
 use super::statements::{named, rule};
 use super::summary::{ArmSummary, Between, ClaimResult, ExplanationResult, FigureValue, WindowRow};
 use super::verdict::Verdict;
-use crate::experiment::{Claim, Control, Experiment};
-use crate::figure::{Declared, Place, Scope};
+use crate::experiment::{Claim, Control, Experiment, TrendWord};
+use crate::figure::{Declared, Figure, Place, Scope};
 use crate::name::{Arm, Arms};
 use crate::template;
 
@@ -67,6 +69,15 @@ fn one(claim: &Claim, index: usize, evidence: &Evidence<'_>) -> ClaimResult {
     for (other, because) in barred(claim, evidence) {
         refuse(other, because);
     }
+    for path in printed(claim) {
+        let known = Figure::parse(&path, Place::Claim, evidence.declared).is_ok();
+        if known && !path.ends_with(".windows") && evidence.figures.value(&path).is_none() {
+            refuse(
+                Verdict::NotObserved(path.clone()),
+                format!("its text prints a figure: {}", evidence.figures.told(&path)),
+            );
+        }
+    }
     let mut also_survive = Vec::new();
     if let Some(name) = claim
         .explanation
@@ -107,6 +118,22 @@ fn one(claim: &Claim, index: usize, evidence: &Evidence<'_>) -> ClaimResult {
     }
 }
 
+/// The figures that a claim argues with: those of its condition and those that its text prints.
+fn argued(claim: &Claim, evidence: &Evidence<'_>) -> Vec<(Scope, String)> {
+    let mut all = named(&claim.when, Place::Claim, evidence.declared);
+    all.extend(printed(claim).iter().filter_map(|path| {
+        let figure = Figure::parse(path, Place::Claim, evidence.declared).ok()?;
+        Some((figure.scope, figure.name))
+    }));
+    all
+}
+
+/// The names in a claim's text.
+fn printed(claim: &Claim) -> BTreeSet<String> {
+    // A text that can't be read is refused where it is filled in.
+    template::names(&claim.text).unwrap_or_default()
+}
+
 /// What gates bar in this claim.
 fn barred(claim: &Claim, evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
     let bars = evidence.bars;
@@ -115,7 +142,7 @@ fn barred(claim: &Claim, evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
         found.push((Verdict::Invalid(reason.clone()), reason.clone()));
         return found;
     }
-    let figures = named(&claim.when, Place::Claim, evidence.declared);
+    let figures = argued(claim, evidence);
     let mut arms: Vec<Arm> = Vec::new();
     for (scope, name) in &figures {
         if name.starts_with("probe.") && !bars.latency.is_empty() {
@@ -124,23 +151,39 @@ fn barred(claim: &Claim, evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
                 format!("{name} is barred: the load driver was at its own limit"),
             ));
         }
-        let Scope::Arm(arm) = scope else { continue };
-        if !arms.contains(arm) {
-            arms.push(*arm);
+        let (of, told): (&[Arm], String) = match scope {
+            Scope::Arm(arm) => {
+                if !arms.contains(arm) {
+                    arms.push(*arm);
+                }
+                (std::slice::from_ref(arm), format!("{arm}.{name}"))
+            }
+            _ if name.starts_with("ratio.") => (&Arm::BOTH, name.clone()),
+            _ => continue,
+        };
+        let tells_latency = name.starts_with("latency.") || name == "windows";
+        for arm in of {
+            if bars.arms.contains(arm) {
+                found.push((
+                    Verdict::Invalid("gate_5".to_owned()),
+                    format!(
+                        "{told} is barred: the clients' time is not accounted for in the {arm}"
+                    ),
+                ));
+            } else if tells_latency && bars.latency.contains(arm) {
+                found.push((
+                    Verdict::Invalid("gate_6".to_owned()),
+                    format!("{told} is barred: the load driver was at its own limit"),
+                ));
+            }
         }
-        if bars.arms.contains(arm) {
-            found.push((
-                Verdict::Invalid("gate_5".to_owned()),
-                format!(
-                    "{arm}.{name} is barred: the clients' time is not accounted for in this arm"
-                ),
-            ));
-        } else if name.starts_with("latency.") && bars.latency.contains(arm) {
-            found.push((
-                Verdict::Invalid("gate_6".to_owned()),
-                format!("{arm}.{name} is barred: the load driver was at its own limit"),
-            ));
-        }
+    }
+    if let (Some(arm), Some(_)) = (bars.arms.first(), &claim.explanation) {
+        // The two trends and the end rates are figures of both arms, whether the claim names them or not.
+        found.push((
+            Verdict::Invalid("gate_5".to_owned()),
+            format!("no cause is told: the clients' time is not accounted for in the {arm}"),
+        ));
     }
     if let Some(reason) = &bars.between
         && (claim.explanation.is_some() || contrasts(&claim.when, &figures, arms.len() == 2))
@@ -165,32 +208,47 @@ fn beyond_noise(
     figures: &[(Scope, String)],
     evidence: &Evidence<'_>,
 ) -> Option<String> {
-    let across = comparisons(&claim.when).into_iter().find(|part| {
+    let mut across = comparisons(&claim.when);
+    across.retain(|part| {
         names_both_arms(part)
             && figures
                 .iter()
                 .any(|(_, name)| part.contains(name.as_str()) && is_behaviour(name))
     });
     let ratio = figures.iter().any(|(_, name)| name.starts_with("ratio."));
-    if across.is_none() && !ratio {
+    if across.is_empty() && !ratio {
         return None;
     }
     let between = evidence.between?;
-    if between.pairs > 1 && between.ratio_ci95.is_some() && ratio {
-        let [low, high] = between.ratio_ci95?;
-        return (!(between.pairs >= 4 && (low > 1.0 || high < 1.0)))
-            .then(|| between.wording.clone());
+    if ratio {
+        let because = match between.ratio_ci95.filter(|_| between.pairs > 1) {
+            Some([low, high]) => (!(between.pairs >= 4 && (low > 1.0 || high < 1.0)))
+                .then(|| between.wording.clone()),
+            None => within_noise(between.beyond_noise_mean, between),
+        };
+        if because.is_some() {
+            return because;
+        }
     }
-    let beyond = match &across {
-        Some(part) if !part.contains("throughput.") => {
+    // Every comparison counts, in whichever order they are written.
+    across.iter().find_map(|part| {
+        if !part.contains("throughput.") {
             return Some(
                 "it compares the arms by a figure whose run-to-run variation was not measured"
                     .to_owned(),
             );
         }
-        Some(part) if part.contains("throughput.last") => between.beyond_noise_last,
-        _ => between.beyond_noise_mean,
-    };
+        let beyond = if part.contains("throughput.last") {
+            between.beyond_noise_last
+        } else {
+            between.beyond_noise_mean
+        };
+        within_noise(beyond, between)
+    })
+}
+
+/// Why a difference is no more than two runs of one arm may show.
+fn within_noise(beyond: Option<bool>, between: &Between) -> Option<String> {
     match beyond {
         Some(true) => None,
         Some(false) => Some(format!(
@@ -304,6 +362,35 @@ fn causal(claim: &Claim, name: &str, evidence: &Evidence<'_>) -> Vec<String> {
             "end rates",
         )
     };
+    let of = |arm| {
+        let mut own = own.predictions.iter();
+        own.find(|p| p.figure == "throughput" && p.arm == arm)
+            .map(|p| direction(p.predicted))
+    };
+    match of(Arm::Treatment).zip(of(Arm::Control)) {
+        Some((treatment, control)) if treatment != control => {
+            let expected = f64::from((treatment - control).signum());
+            if let Some([estimate, ..]) = between.trend_difference
+                && estimate * expected <= 0.0
+            {
+                unmet.push("the trends differ the other way round than it predicts".to_owned());
+            }
+            // Control ÷ treatment: above one where the treatment fell.
+            let ratio = if by_mean {
+                between.ratio_mean
+            } else {
+                between.ratio_last
+            };
+            if ratio.is_some_and(|ratio| ratio.ln() * expected >= 0.0) {
+                unmet.push(format!(
+                    "the {what} differ the other way round than it predicts"
+                ));
+            }
+        }
+        _ => unmet.push(format!(
+            "\"{name}\" predicts no difference between the arms' throughput"
+        )),
+    }
     if beyond != Some(true) && !sign {
         unmet.push(match beyond {
             Some(_) => format!(
@@ -315,6 +402,14 @@ fn causal(claim: &Claim, name: &str, evidence: &Evidence<'_>) -> Vec<String> {
         });
     }
     unmet
+}
+
+fn direction(word: TrendWord) -> i8 {
+    match word {
+        TrendWord::Falls => -1,
+        TrendWord::Flat => 0,
+        TrendWord::Rises => 1,
+    }
 }
 
 /// A verdict in words.

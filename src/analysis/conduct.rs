@@ -177,17 +177,21 @@ pub(super) fn bars(facts: &RunFacts, validity: &Validity, gates: &[Gate]) -> Bar
     }
 }
 
-/// A criterion in an arm whose figures are barred is undetermined.
+/// A criterion over figures that are barred is undetermined: over an arm's, or between arms that no difference was shown
+/// to part.
 pub(super) fn barred(mut criteria: Vec<CriterionResult>, bars: &Bars) -> Vec<CriterionResult> {
     for criterion in &mut criteria {
-        let latency = criterion
-            .observed
-            .keys()
-            .any(|name| name.contains(".latency."));
-        let by = if bars.arms.contains(&criterion.arm) {
+        let names = || criterion.observed.keys();
+        let ratio = names().any(|name| name.starts_with("ratio."));
+        let latency = names().any(|name| name.contains(".latency."));
+        let of = |arm: Arm| names().any(|name| name.starts_with(&format!("{arm}.")));
+        let uses = |arm: &Arm| criterion.arm == *arm || ratio || of(*arm);
+        let by = if bars.arms.iter().any(uses) {
             Some("gate_5")
-        } else if latency && bars.latency.contains(&criterion.arm) {
+        } else if latency && bars.latency.iter().any(uses) {
             Some("gate_6")
+        } else if bars.between.is_some() && (ratio || of(Arm::Treatment) && of(Arm::Control)) {
+            Some("not_applied")
         } else {
             None
         };

@@ -195,3 +195,137 @@ fn a_figure_that_was_not_observed_is_no_pass() {
     assert!(small.iter().all(|v| matches!(v, Verdict::NotObserved(_))));
     assert_eq!(summary.exit_code, 1);
 }
+
+/// Whether a claim of these lines is supported, and what refused it.
+fn claimed(text: &str, plays: &[Play], claim: &str) -> (Verdict, String) {
+    let text = format!("{text}\n[[claim]]\n{claim}\n");
+    let summary = Made::run(&text, plays).judged();
+    let last = summary.claims.last().unwrap();
+    (last.verdict.clone(), last.refused_by.join("; "))
+}
+
+#[test]
+fn a_cause_needs_the_difference_that_its_row_predicts() {
+    // Both fall, one by more: the row that predicts falls in both explains no difference.
+    let both_fall = [
+        Play::decays(Arm::Treatment, 1_600.0, 0.2),
+        Play::decays(Arm::Control, 1_700.0, 0.6),
+    ];
+    let claim = r#"text = "the runtime did it"
+when = "treatment.throughput.trend == 'falls' and control.throughput.trend == 'falls'"
+explanation = "the runtime""#;
+    let (verdict, why) = claimed(EXPERIMENT, &both_fall, claim);
+    assert!(!verdict.is_supported());
+    assert!(
+        why.contains("predicts no difference between the arms' throughput"),
+        "{why}"
+    );
+    // The treatment falls as predicted, from so high that it ends above the control.
+    let from_above = [
+        Play::decays(Arm::Treatment, 9_000.0, 0.33),
+        Play::flat(Arm::Control, 700.0),
+    ];
+    let claim = r#"text = "the table did it"
+when = "treatment.throughput.trend == 'falls' and control.throughput.trend == 'flat'"
+explanation = "the table""#;
+    let (verdict, why) = claimed(EXPERIMENT, &from_above, claim);
+    assert!(!verdict.is_supported());
+    assert!(
+        why.contains("the end rates differ the other way round"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_a_text_prints_is_barred_as_what_its_condition_compares() {
+    let plays = || {
+        [
+            Play::decays(Arm::Treatment, 1_600.0, 0.33),
+            Play::flat(Arm::Control, 1_700.0),
+        ]
+    };
+    let claim = r#"text = "{{ ratio.throughput }} times as fast"
+when = "treatment.requests.ok > 0""#;
+    assert!(claimed(EXPERIMENT, &plays(), claim).0.is_supported());
+    let unknown = EXPERIMENT.replace("run_sd = \"10%\"\n", "");
+    assert!(!claimed(&unknown, &plays(), claim).0.is_supported());
+    let claim = r#"text = "{{ control.services.app.memory.pss }} MiB are enough"
+when = "treatment.requests.ok > 0""#;
+    let (verdict, why) = claimed(EXPERIMENT, &plays(), claim);
+    assert!(matches!(verdict, Verdict::NotObserved(_)), "{verdict:?}");
+    assert!(why.contains("its text prints a figure"), "{why}");
+}
+
+#[test]
+fn every_comparison_between_arms_counts_in_either_order() {
+    let rates = "control.throughput.mean > treatment.throughput.mean";
+    let waits = "control.latency.p99 <= treatment.latency.p99";
+    for when in [
+        format!("{rates} and {waits}"),
+        format!("{waits} and {rates}"),
+    ] {
+        let plays = [
+            Play::decays(Arm::Treatment, 1_600.0, 0.33),
+            Play::flat(Arm::Control, 1_700.0),
+        ];
+        let claim = format!("text = \"better\"\nwhen = \"{when}\"");
+        let (verdict, why) = claimed(EXPERIMENT, &plays, &claim);
+        assert_eq!(
+            verdict,
+            Verdict::Undetermined("run_to_run_variation".into())
+        );
+        assert!(why.contains("was not measured"), "{why}");
+    }
+}
+
+#[test]
+fn a_ratio_is_barred_with_either_of_its_arms() {
+    let text = format!(
+        "{EXPERIMENT}\n[[criterion]]\nname = \"more\"\nholds = \"ratio.throughput > 1.2\"\n\n[[claim]]\ntext = \"more\"\nwhen = \"ratio.throughput > 1.2\"\n"
+    );
+    let plays = |change: fn(&mut Play)| {
+        let mut control = Play::flat(Arm::Control, 1_700.0);
+        change(&mut control);
+        [Play::decays(Arm::Treatment, 1_600.0, 0.33), control]
+    };
+    let more = |summary: &Summary| {
+        let more = summary.criteria.iter().find(|c| c.name == "more").unwrap();
+        more.verdict.clone()
+    };
+    let whole = Made::run(&text, &plays(|_| ())).judged();
+    assert!(more(&whole).is_supported());
+    let barred = Made::run(&text, &plays(|control| control.accounted = 7.0)).judged();
+    assert_eq!(more(&barred), Verdict::Undetermined("gate_5".into()));
+    assert_eq!(barred.claims[2].verdict, Verdict::Invalid("gate_5".into()));
+    let unapplied = Made::run(&text, &plays(|control| control.pruned = 0)).judged();
+    assert_eq!(
+        more(&unapplied),
+        Verdict::Undetermined("not_applied".into())
+    );
+    assert_eq!(unapplied.exit_code, 1);
+}
+
+#[test]
+fn a_step_whose_requests_may_have_timed_out_has_no_high_quantile() {
+    let summary = with_treatment(|play| {
+        play.failed = Box::new(|_| vec![(FailureClass::Timeout, 6)]);
+    });
+    assert!(summary.validity.valid, "{:?}", summary.validity);
+    assert!(
+        summary
+            .figures
+            .contains_key("treatment.latency.steps.create.p50")
+    );
+    assert!(
+        !summary
+            .figures
+            .contains_key("treatment.latency.steps.create.p99")
+    );
+    let why = &summary.not_observed["treatment.latency.steps.create.p99"];
+    assert!(why.contains("may belong to this step"), "{why}");
+    assert!(
+        summary
+            .figures
+            .contains_key("control.latency.steps.create.p99")
+    );
+}
