@@ -202,12 +202,22 @@ fn latency(runs: &ArmRuns<'_>, figures: &mut Figures) -> Result<()> {
         }
     }
     for (step, latencies) in &steps {
+        // Which step a request without a latency belonged to is not known: it may have been any.
+        let worst = latencies.with_censored(whole.censored());
         for which in LATENCIES {
-            put(
-                format!("{arm}.latency.steps.{step}.{which}"),
-                latencies,
-                which,
-            );
+            let name = format!("{arm}.latency.steps.{step}.{which}");
+            match read(&worst, which) {
+                Err(reason) if whole.censored() > 0 && read(latencies, which).is_ok() => {
+                    figures.absent(
+                        name,
+                        format!("requests without a latency may belong to this step: {reason}"),
+                    );
+                }
+                _ => match read(latencies, which) {
+                    Ok(ms) => figures.number(name, ms),
+                    Err(reason) => figures.absent(name, reason),
+                },
+            }
         }
     }
     Ok(())

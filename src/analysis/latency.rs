@@ -87,6 +87,19 @@ impl Latencies {
         }
     }
 
+    /// How many requests completed without a latency.
+    pub(super) fn censored(&self) -> u64 {
+        self.censored
+    }
+
+    /// These latencies, were so many more requests censored.
+    pub(super) fn with_censored(&self, censored: u64) -> Self {
+        Self {
+            censored,
+            ..self.clone()
+        }
+    }
+
     /// The mean of the latencies that were seen, in ms.
     pub(super) fn mean_ms(&self) -> Option<f64> {
         (!self.histogram.is_empty()).then(|| self.histogram.mean() / US_PER_MS)
