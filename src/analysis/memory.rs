@@ -2,10 +2,12 @@
 //!
 //! A saw-tooth of garbage collection fools a straight line, so memory never goes through the rule of the other series.
 
+use std::collections::BTreeSet;
+
 use super::measured::Measured;
 use super::series::EDGE_S;
 use super::stats::leak::{self, Leak, Limit, Reason};
-use super::summary::TrendFinding;
+use super::summary::{TrendFinding, Word};
 use super::{finding, series::Series};
 use crate::experiment::AnalysisPlan;
 
@@ -32,8 +34,12 @@ pub(super) fn judge(
         .samples
         .get(&(service.to_owned(), metric.to_owned()))?;
     let (mut times, mut values): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    for &(at_s, value, _) in &readings.points {
+    let mut lives = BTreeSet::new();
+    for &(at_s, value, epoch) in &readings.points {
         let inside = at_s >= -EDGE_S && at_s <= measured.seconds + EDGE_S;
+        if inside {
+            lives.insert(epoch);
+        }
         if inside && times.last().is_none_or(|last| at_s > *last) {
             times.push(at_s);
             values.push(value);
@@ -41,7 +47,13 @@ pub(super) fn judge(
     }
     let limit = Limit { horizon_s, budget };
     let found = leak::judge(&times, &values, Some(limit), alpha).ok()?;
-    Some(told(&found, series.first, budget))
+    let mut finding = told(&found, series.first, budget);
+    if lives.len() > 1 {
+        // What grew in one life of the processes is gone in the next: together they are no one trend.
+        finding.word = Word::Unclear;
+        finding.reason = "restarted".to_owned();
+    }
+    Some(finding)
 }
 
 /// Growth and budget as shares of the first reading.

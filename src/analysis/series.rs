@@ -159,6 +159,19 @@ impl Collector {
     }
 }
 
+/// When the sessions of a database were looked at.
+fn looks(metrics: &BTreeMap<&str, &SampleSeries>) -> Vec<f64> {
+    let of_sessions = |name: &str| name.starts_with("connections.") || name.starts_with("waits.");
+    let mut at: Vec<f64> = metrics
+        .iter()
+        .filter(|(name, _)| of_sessions(name))
+        .flat_map(|(_, series)| series.points.iter().map(|point| point.0))
+        .collect();
+    at.sort_by(f64::total_cmp);
+    at.dedup();
+    at
+}
+
 /// Every series that the samples of one arm give.
 pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup, period_s: f64) -> Vec<Series> {
     let mut all = Vec::new();
@@ -179,11 +192,26 @@ pub(super) fn of(measured: &Measured<'_>, setup: &ArmSetup, period_s: f64) -> Ve
             .get("blocks_hit")
             .copied()
             .zip(metrics.get("blocks_read").copied());
+        // A wait has a reading only where it was seen: in the other looks at the sessions nobody waited so.
+        let looks = looks(metrics);
         for (metric, series) in metrics {
             if *metric == "cache_hit" && blocks.is_some() {
                 continue;
             }
             let name = format!("{prefix}.{metric}");
+            if metric.starts_with("waits.") {
+                let mut collector = Collector::new(Alone::Mean, seconds, period_s);
+                let mut seen = series.points.iter().peekable();
+                for &at_s in &looks {
+                    while seen.next_if(|point| point.0 < at_s).is_some() {}
+                    let sessions = seen.next_if(|point| point.0 == at_s);
+                    if at_s >= -EDGE_S && at_s <= seconds + EDGE_S {
+                        collector.push(at_s, sessions.map_or(0.0, |point| point.1), 1.0);
+                    }
+                }
+                all.extend(collector.done(name, &series.unit));
+                continue;
+            }
             let period_s = spacing(series, period_s);
             let one = if counts(service, metric, &series.unit, setup) {
                 let mut collector = Collector::new(Alone::Total, seconds, period_s);

@@ -245,6 +245,7 @@ pub fn reason(code: &str) -> String {
             "the last third of the rates lies apart from the first by more than the margin"
         }
         "few" => "too few points to judge",
+        "restarted" => "its processes were started anew in between, so it is no one trend",
         "wide" => "the interval reaches across the margin",
         "between" => "the interval touches the margin",
         "warm_up_sensitive" | "warm-up sensitive" => {

@@ -72,7 +72,7 @@ impl Groups {
                 out.reading(at_s, metric, "MiB", bytes / MIB, epoch);
             }
         }
-        // A group outlives the processes in it, so these have lives of their own.
+        // A group outlives the processes in it: its counters go on over a restart, and fall only when it is made anew.
         let [cpu, io, memory] = charge.pressure_s;
         for (metric, unit, value) in [
             ("oom_kills", "count_total", charge.killed),
@@ -84,7 +84,7 @@ impl Groups {
             ("pressure_s.memory", "s_total", memory),
         ] {
             if let Some(value) = value {
-                out.counter(at_s, metric, unit, value, epoch);
+                out.counter(at_s, metric, unit, value, 0);
             }
         }
         if let (Some(before), Some(now)) = (self.killed, charge.killed)

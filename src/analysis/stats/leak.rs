@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::described::autocorrelation;
 use super::distribution::t_upper;
 use super::prais_winsten::{Fit, prais_winsten_at};
-use super::series::{Interval, constant, mean};
+use super::series::{Interval, batch_means, constant, mean};
 use super::trend::Word;
 
+/// A period is looked for in at most so many values.
+const MOST_FOR_PERIOD: usize = 5_000;
 /// The head left out as allocator warm-up: this part of the run.
 const WARM_UP_PART: f64 = 24.0;
 
@@ -107,7 +109,9 @@ pub fn judge(times_s: &[f64], values: &[f64], limit: Option<Limit>, tail: f64) -
     let (times, values) = (&times_s[from..], &values[from..]);
     let observed = times[times.len() - 1] - times[0];
     let step = observed / (times.len().max(2) - 1) as f64;
-    let period_s = period(values).map(|lag| lag as f64 * step);
+    // Every lag is looked at, which is quadratic: a long series is looked at by its batch means.
+    let batch = values.len().div_ceil(MOST_FOR_PERIOD).max(1);
+    let period_s = period(&batch_means(values, batch)).map(|lag| (lag * batch) as f64 * step);
     let default = (span / WINDOW_PART).max(step);
     let window_s = period_s.unwrap_or(0.0).max(default);
     let troughs = troughs(times, values, window_s);
