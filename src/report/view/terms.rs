@@ -143,7 +143,7 @@ fn about_bad_seconds(summary: &Summary) -> Vec<Term> {
         ("bad second", "A second with at least one failed request."),
         (
             "slow second",
-            "A second below half of the arm's median throughput.",
+            "A second below half of the median throughput of the arm's seconds with the same declared load.",
         ),
     ];
     let arms = || summary.arms.iter().filter_map(|(_, seen)| seen.as_ref());
