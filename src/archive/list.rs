@@ -37,17 +37,47 @@ pub fn list(results: &Path, name: Option<&str>) -> Result<Vec<Kept>> {
 /// When the folder above can't be read.
 pub fn kept_runs(folder: &RunFolder) -> Result<Vec<KeptRun>> {
     let own = kept(folder);
+    let file = |path: &Path| {
+        let manifest = Manifest::read(&RunFolder::open(path).ok()?.manifest()).ok()?;
+        Some(manifest.experiment_sha256)
+    };
+    let own_file = file(folder.path());
     let mut runs: Vec<KeptRun> = match folder.path().parent().and_then(Path::parent) {
         Some(results) => list(results, Some(&own.experiment))?
             .into_iter()
-            .map(|kept| kept.run)
+            .map(|mut kept| {
+                if file(&kept.path).is_some_and(|file| Some(file) != own_file) {
+                    kept.run.result = format!("another experiment file; {}", kept.run.result);
+                }
+                kept.run
+            })
             .collect(),
         None => Vec::new(),
     };
+    // A published copy is no run of its own.
+    let copied: Vec<String> = runs
+        .iter()
+        .filter(|copy| {
+            copy.id != own.run.id
+                && runs.iter().any(|run| {
+                    run.id != copy.id && run.started == copy.started && is_run_id(&run.id)
+                })
+                && !is_run_id(&copy.id)
+        })
+        .map(|copy| copy.id.clone())
+        .collect();
+    runs.retain(|run| !copied.contains(&run.id));
     if !runs.iter().any(|run| run.id == own.run.id) {
         runs.push(own.run);
     }
     Ok(runs)
+}
+
+/// Whether a folder bears the name that a run was given: it begins with the run's start.
+fn is_run_id(name: &str) -> bool {
+    name.split_once('-').is_some_and(|(start, _)| {
+        start.len() == 16 && start.ends_with('Z') && start.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 fn kept(folder: &RunFolder) -> Kept {

@@ -340,6 +340,27 @@ fn every_run_is_listed_also_what_cannot_be_read() {
         "{}",
         runs[2].run.result
     );
+    // A report tells runs of another file, and lists no published copy beside its run.
+    facts = manifest(&summary);
+    facts.started = "2026-11-30T23:00:00.000Z".to_owned();
+    facts.experiment_sha256 = "0".repeat(64);
+    facts.write(&unfinished).unwrap();
+    let copy = dir.path().join("quickstart/published");
+    fs::create_dir(&copy).unwrap();
+    fs::copy(folder.manifest(), copy.join("manifest.json")).unwrap();
+    fs::copy(folder.experiment(), copy.join("experiment.toml")).unwrap();
+    let everything = archive::list(dir.path(), Some("quickstart")).unwrap();
+    assert_eq!(everything.len(), 4, "a copy is a folder of results too");
+    let listed = archive::kept_runs(&folder).unwrap();
+    let ids: Vec<&str> = listed.iter().map(|run| run.id.as_str()).collect();
+    let all = [folder.id(), unfinished.id(), broken.id()];
+    assert_eq!(ids, all.each_ref().map(String::as_str));
+    assert!(!listed[0].result.contains("another experiment file"));
+    assert!(
+        listed[1].result.starts_with("another experiment file; "),
+        "{}",
+        listed[1].result
+    );
     assert!(
         archive::list(&dir.path().join("absent"), None)
             .unwrap()
