@@ -138,6 +138,9 @@ fn statistics(made: &Made<'_, '_, '_>, texts: &mut Vec<String>) {
         Some(between) if between.pairs == 1 => texts.push(format!(
             "how much another run would differ: one pair was run{}",
             match &between.run_sd_source {
+                Some(source) if source.starts_with("null run") => {
+                    format!("; the run-to-run standard deviation is that of {source}")
+                }
                 Some(source) => format!("; the run-to-run standard deviation is {source}"),
                 None => ", and run-to-run variation was not measured".to_owned(),
             }
