@@ -2,7 +2,7 @@
 //!
 //! Counts are sums, histograms are merged, means are total by total. A value that is missing is left out with its reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
@@ -226,11 +226,13 @@ fn latency(runs: &ArmRuns<'_>, figures: &mut Figures) -> Result<()> {
 /// Figures of the sampled series.
 fn sampled(runs: &ArmRuns<'_>, figures: &mut Figures) {
     let arm = runs.arm;
-    let Some(first_run) = runs.runs.first() else {
-        return;
-    };
-    for judged in &first_run.series {
-        let own = &judged.series.name;
+    let names: BTreeSet<&str> = runs
+        .runs
+        .iter()
+        .flat_map(|run| &run.series)
+        .map(|judged| judged.series.name.as_str())
+        .collect();
+    for own in names {
         if own.starts_with("runner.") {
             continue;
         }
@@ -240,6 +242,14 @@ fn sampled(runs: &ArmRuns<'_>, figures: &mut Figures) {
             .filter_map(|run| run.series.iter().find(|s| s.series.name == *own))
             .map(|s| &s.series)
             .collect();
+        let (read, of) = (all.len(), runs.runs.len());
+        if read < of && !only_where_seen(own) {
+            for rest in ["", ".first", ".last", ".min", ".max", ".change", ".trend"] {
+                let reason = format!("it was read in {read} of the arm's {of} runs");
+                figures.absent(format!("{arm}.{own}{rest}"), reason);
+            }
+            continue;
+        }
         let name = |rest: &str| format!("{arm}.{own}{rest}");
         let n = all.len() as f64;
         let mean = |of: fn(&series::Series) -> f64| all.iter().map(|s| of(s)).sum::<f64>() / n;
@@ -261,6 +271,11 @@ fn sampled(runs: &ArmRuns<'_>, figures: &mut Figures) {
             ),
         }
     }
+}
+
+/// Whether a series has readings only while there is something to count: a run without one had none of it.
+fn only_where_seen(name: &str) -> bool {
+    name.contains(".waits.") || name.contains(".connections.")
 }
 
 /// Figures that events carry: starts, prunes, and what could not be read.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::arm::ArmRuns;
 use super::observed::Observed;
-use super::summary::{ArmSummary, FailureExample, Plot, SeriesSummary, TrendFinding, Word};
+use super::summary::{
+    ArmSummary, FailureExample, Plot, Sampling, SeriesSummary, TrendFinding, Word,
+};
 use crate::measure::EventKind;
 
 /// Failed requests shown as examples.
@@ -34,9 +36,38 @@ pub(super) fn arm(runs: &ArmRuns<'_>) -> Option<ArmSummary> {
         clean_requests: sum(|run| run.bad.clean_requests),
         clean_hours: runs.runs.iter().map(|run| run.bad.clean_hours).sum(),
         littles: runs.littles,
+        sampling: sampling(runs),
         failure_examples: examples(runs),
         plot: plot(first),
     })
+}
+
+/// Sums over all runs; `None` unless the sampler of each told its own.
+fn sampling(runs: &ArmRuns<'_>) -> Option<Sampling> {
+    let mut all = Sampling::default();
+    for run in &runs.runs {
+        let (planned, taken, gaps, cost_s) =
+            run.measured
+                .trial
+                .events
+                .iter()
+                .rev()
+                .find_map(|event| match event.kind {
+                    EventKind::SamplingEnd {
+                        planned,
+                        taken,
+                        gaps,
+                        cost_cpu_s,
+                        ..
+                    } => Some((planned, taken, gaps, cost_cpu_s)),
+                    _ => None,
+                })?;
+        all.planned += planned;
+        all.taken += taken;
+        all.gaps += gaps;
+        all.cost_cpu_s += cost_s;
+    }
+    Some(all)
 }
 
 /// The first run's finding, under the word that all runs share.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ceteris::analysis::Summary;
+use ceteris::name::Arms;
 use ceteris::report::{self, TemplateSource};
 
 pub mod fixture;
@@ -77,6 +78,31 @@ fn the_picture_of_throughput_is_drawn_as_it_should() {
         ["throughput", "latency", "histogram", "memory", "rows"]
     );
     golden("throughput.svg", &charts[0].svg);
+}
+
+#[test]
+fn a_long_value_never_runs_over_another_label_of_a_picture() {
+    let labelled = |variable: &str, value: &str| {
+        let mut summary = fixture::null();
+        let other = fixture::valid();
+        summary.difference = other.difference;
+        summary.difference.variable = Some(variable.to_owned());
+        summary.difference.values = Arms {
+            treatment: Some(value.to_owned()),
+            control: Some(value.to_owned()),
+        };
+        let charts = report::charts(&summary);
+        assert!(charts.iter().any(|chart| chart.name == "pairs"));
+        charts
+            .into_iter()
+            .map(|chart| chart.svg)
+            .collect::<String>()
+    };
+    let long = labelled("deployment.app.process.command", &"[\"app\"]".repeat(12));
+    assert!(!long.contains("process.command") && !long.contains("more characters"));
+    assert!(long.contains(">treatment<"), "{long}");
+    let short = labelled("deployment.app.process.env.MALLOC_ARENA_MAX", "'1'");
+    assert!(short.contains("(MALLOC_ARENA_MAX = "), "{short}");
 }
 
 #[test]

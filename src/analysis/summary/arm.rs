@@ -29,10 +29,25 @@ pub struct ArmSummary {
     pub clean_hours: f64,
     /// Little's law over the arm.
     pub littles: Option<Littles>,
+    /// The sampler's own account; absent when a run's sampler wrote none.
+    pub sampling: Option<Sampling>,
     /// First examples of failed requests, bounded.
     pub failure_examples: Vec<FailureExample>,
     /// What the pictures show.
     pub plot: Plot,
+}
+
+/// What the sampler planned, took and cost over the measured time of all runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Readings due.
+    pub planned: u64,
+    /// Readings taken in their time.
+    pub taken: u64,
+    /// Readings late or not taken.
+    pub gaps: u64,
+    /// CPU seconds of the sampling thread, warm-up included.
+    pub cost_cpu_s: f64,
 }
 
 /// One window.

@@ -77,14 +77,18 @@ fn class(arm: Arm) -> &'static str {
     }
 }
 
-/// `treatment: false`, or the arm alone where nothing differs.
+/// `treatment (pruning.enabled = false)`; the arm alone where nothing differs or the value is too long to stand in a picture.
 fn arm_label(summary: &Summary, arm: Arm) -> String {
+    /// Two of them stand side by side in 700 px.
+    const MOST: usize = 44;
     let difference = &summary.difference;
-    match (&difference.variable, difference.values.get(arm)) {
-        (Some(variable), Some(value)) => {
-            let label = format!("{arm} ({variable} = {value})");
-            super::text::visible_within(&label, 44)
-        }
-        _ => arm.to_string(),
-    }
+    let (Some(variable), Some(value)) = (&difference.variable, difference.values.get(arm)) else {
+        return arm.to_string();
+    };
+    let last = variable.rsplit('.').next().unwrap_or(variable);
+    [variable.as_str(), last]
+        .map(|name| super::text::visible(&format!("{arm} ({name} = {value})")))
+        .into_iter()
+        .find(|label| label.chars().count() <= MOST)
+        .unwrap_or_else(|| arm.to_string())
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::{Kind, Table, arm_figure};
 use crate::analysis::Summary;
 use crate::analysis::summary::{
-    ArmSummary, Episode, FigureValue, Littles, SeriesSummary, StepLatency, WindowRow,
+    ArmSummary, Episode, FigureValue, Littles, Sampling, SeriesSummary, StepLatency, WindowRow,
 };
 use crate::measure::{FailureClass, HOST, RUNNER};
-use crate::name::Arm;
+use crate::name::{Arm, Arms};
 use crate::report::words;
 
 /// How a figure of the account is written.
@@ -156,16 +156,37 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
         if littles.iter().all(|(_, littles)| littles.is_none()) {
             break;
         }
-        let mut row = vec![name.to_owned()];
-        for (_, littles) in littles.iter() {
-            let value = littles
-                .as_ref()
-                .map_or_else(|| words::NOT_OBSERVED.to_owned(), format);
-            row.extend([value, "–".to_owned(), "whole arm".to_owned()]);
+        table.rows.push(whole_arm(name, &littles, format));
+    }
+    let sampling = summary
+        .arms
+        .map(|_, seen| seen.as_ref().and_then(|seen| seen.sampling));
+    let figures: [(&str, fn(&Sampling) -> String); 4] = [
+        ("readings planned", |s| words::count(s.planned)),
+        ("readings taken in their time", |s| words::count(s.taken)),
+        ("readings late or not taken", |s| words::count(s.gaps)),
+        ("CPU seconds of sampling, warm-up included", |s| {
+            words::number(s.cost_cpu_s)
+        }),
+    ];
+    if sampling.iter().any(|(_, sampling)| sampling.is_some()) {
+        for (name, format) in figures {
+            table.rows.push(whole_arm(name, &sampling, format));
         }
-        table.rows.push(row);
     }
     table.filled()
+}
+
+/// A row of what holds for the whole arm.
+fn whole_arm<T>(name: &str, arms: &Arms<Option<T>>, format: fn(&T) -> String) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    for (_, seen) in arms.iter() {
+        let value = seen
+            .as_ref()
+            .map_or_else(|| words::NOT_OBSERVED.to_owned(), format);
+        row.extend([value, "–".to_owned(), "whole arm".to_owned()]);
+    }
+    row
 }
 
 fn series_table(caption: &str) -> Table {

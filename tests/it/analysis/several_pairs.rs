@@ -130,3 +130,25 @@ fn the_order_in_which_pairs_are_written_changes_nothing() {
     assert!(near(x.sign_flip_p, y.sign_flip_p));
     assert_eq!(a.figures, b.figures);
 }
+
+#[test]
+fn a_series_that_one_pair_lacks_is_not_observed_in_all_of_them() {
+    let mut made = plays(4, 1.1, 60);
+    for play in &mut made {
+        if play.pair == 1 && play.arm == Arm::Treatment {
+            play.unread = Some(("db", 0..3_600));
+        }
+    }
+    let summary = Made::run(&text(4, false), &made).judged();
+    let name = "treatment.services.db.cpu_ms_per_request";
+    assert_eq!(summary.figures.get(name), None);
+    assert_eq!(
+        summary.not_observed[name],
+        "it was read in 3 of the arm's 4 runs"
+    );
+    assert!(
+        summary
+            .figures
+            .contains_key("control.services.db.cpu_ms_per_request")
+    );
+}
