@@ -1,7 +1,8 @@
 //! What a request costs the load driver, beside other load generators: paired, interleaved rounds against one nginx worker.
 //!
 //! `cargo bench --bench load_path -- [ROUNDS [SECONDS]]` needs `nginx` and `wrk` on PATH (Debian: `apt install nginx-light
-//! wrk`); `oha` takes part when `OHA` names it or it is on PATH. Every client is a process of its own; its user and system
+//! wrk`); `oha` and `rewrk` (`cargo install --locked oha rewrk`) take part when `OHA` and `REWRK` name them or they are on
+//! PATH. Every client is a process of its own; its user and system
 //! time is what counts, as a ratio to wrk's in the same round. Ratios are printed with a 95 % t interval of their logarithms.
 //!
 //! `-- stall`: a server that answers nothing for 200 ms every 2 s, seen by an open loop (3,200 a second; the truth is a p99
@@ -383,6 +384,15 @@ fn run(name: &str, clients: u32, seconds: u64) -> Option<(f64, f64)> {
                 statuses.values().filter_map(|count| count.as_f64()).sum()
             })
         }
+        "rewrk" => {
+            let mut command = Command::new(std::env::var("REWRK").unwrap_or("rewrk".into()));
+            command.args(["-t", "1", "-c", &connections, "-d", &duration, "--json"]);
+            command.args(["-h", &url()]);
+            measure(command, |text| {
+                let report: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+                report["requests_total"].as_f64().unwrap()
+            })
+        }
         _ => {
             let mut command = Command::new(std::env::current_exe().unwrap());
             let mode = if name == "ceteris" { "client" } else { "hyper" };
@@ -394,7 +404,7 @@ fn run(name: &str, clients: u32, seconds: u64) -> Option<(f64, f64)> {
 
 fn rounds(rounds: usize, seconds: u64) {
     let nginx = Nginx::start();
-    let names = ["wrk", "ceteris", "hyper", "oha"];
+    let names = ["wrk", "ceteris", "hyper", "oha", "rewrk"];
     println!("client CPU a request relative to wrk's, {rounds} rounds of {seconds} s each");
     for clients in [8, 32, 128] {
         let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
