@@ -111,6 +111,16 @@ pub(super) fn validity(
             });
         }
     }
+    for runs in arms {
+        let untimed = runs.runs.iter().map(|run| run.measured.untimed_s);
+        let untimed_s: u64 = untimed.sum();
+        if untimed_s > 0 {
+            reasons.push(format!(
+                "the {}'s last {untimed_s} s have no latencies, which were lost with the runner; their requests are counted",
+                runs.arm
+            ));
+        }
+    }
     for gate in gates.iter().filter(|gate| gate.number <= 4) {
         if !gate.verdict.is_supported() {
             let arm = gate.arm.map_or(String::new(), |arm| format!("{arm}: "));

@@ -42,6 +42,8 @@ pub(super) struct Measured<'r> {
     /// How many of them are whole.
     pub(super) whole_windows: usize,
     pub(super) latency: Merged,
+    /// Seconds at the end whose latencies were lost with a runner that was killed; their requests are counted all the same.
+    pub(super) untimed_s: u64,
     /// Seconds a point of a picture.
     pub(super) point_s: u64,
 }
@@ -55,7 +57,8 @@ struct PartSums {
 }
 
 impl PartSums {
-    fn of(rows: &Seconds, ends: Vec<u64>) -> Self {
+    /// `timed_s`: requests of later seconds are no part of what has latencies.
+    fn of(rows: &Seconds, ends: Vec<u64>, timed_s: u64) -> Self {
         let n = ends.len();
         let mut sums = PartSums {
             parts: Parts {
@@ -78,12 +81,30 @@ impl PartSums {
             if part == n {
                 break;
             }
-            sums.parts.completed[part] += row.counts.completed();
+            if row.at_s < timed_s {
+                sums.parts.completed[part] += row.counts.completed();
+            }
             sums.ok[part] += row.counts.ok;
             sums.failed[part] += row.counts.failed_total();
         }
         sums
     }
+}
+
+/// Seconds from the start whose latencies are in the log. A killed runner takes those of the last interval with it: without
+/// this their requests would look as if they had never had an answer.
+fn timed_seconds(trial: &Trial, rows_end: u64, interval_s: u64) -> u64 {
+    let closed = trial
+        .events
+        .iter()
+        .rev()
+        .any(|event| matches!(event.kind, EventKind::Stopped { .. }));
+    if closed {
+        return rows_end;
+    }
+    // An interval is written before the first row that follows it.
+    let last_row = rows_end.saturating_sub(1);
+    last_row - last_row % interval_s.max(1)
 }
 
 impl<'r> Measured<'r> {
@@ -115,21 +136,22 @@ impl<'r> Measured<'r> {
         }
 
         let edges = window_ends(rows_end, cut);
-        let by_window = PartSums::of(&trial.seconds, edges.clone());
+        let timed_s = timed_seconds(trial, rows_end, cut.interval_s);
+        let by_window = PartSums::of(&trial.seconds, edges.clone(), timed_s);
         let point_s = rows_end
             .div_ceil(cut.points.max(1))
             .next_multiple_of(cut.interval_s.max(1));
         let point_ends = (1..=rows_end.div_ceil(point_s))
             .map(|i| (i * point_s).min(rows_end))
             .collect();
-        let by_point = PartSums::of(&trial.seconds, point_ends);
+        let by_point = PartSums::of(&trial.seconds, point_ends, timed_s);
         let whole_windows = whole_windows(&edges, seconds, cut);
         let latency = latency::merge(
             &trial.latency,
             &by_window.parts,
             whole_windows.checked_sub(1),
             &by_point.parts,
-            totals.completed(),
+            by_point.parts.completed.iter().sum(),
             cut.timeout_us,
         )
         .with_context(|| format!("pair {}, {}", trial.pair, trial.arm))?;
@@ -166,6 +188,7 @@ impl<'r> Measured<'r> {
             windows,
             whole_windows,
             latency,
+            untimed_s: rows_end - timed_s,
             point_s,
         }))
     }

@@ -129,7 +129,11 @@ pub(super) fn load(arguments: &LoadArguments) -> Result<Exit> {
             return Ok(Exit::Wrong);
         }
     };
-    let report = runtime()?.block_on(load::adhoc(&adhoc, interrupted()))?;
+    let Some(report) = runtime()?.block_on(driven(&adhoc)) else {
+        tell("stopped at once: nothing of it is told");
+        return Ok(Exit::Interrupted);
+    };
+    let report = report?;
     let json = serde_json::to_string(&report).context("writing the report as JSON")?;
     if arguments.keep {
         let folder = PathBuf::from("results/load");
@@ -154,6 +158,30 @@ pub(super) fn load(arguments: &LoadArguments) -> Result<Exit> {
     } else {
         Exit::Fine
     })
+}
+
+/// The first Ctrl-C stops the load and tells what was measured; `None` when a second one does not wait for that.
+async fn driven(adhoc: &Adhoc) -> Option<Result<AdhocReport>> {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut stop = Some(stop);
+    let load = load::adhoc(adhoc, async {
+        // Without a first Ctrl-C the sender lives as long as the load.
+        let _ = stopped.await;
+    });
+    tokio::pin!(load);
+    loop {
+        tokio::select! {
+            report = &mut load => return Some(report),
+            () = interrupted() => match stop.take() {
+                Some(stop) => {
+                    // The load has ended by itself when it hears no more.
+                    let _ = stop.send(());
+                    tell("stopping; requests in flight may take their timeout, Ctrl-C again stops at once");
+                }
+                None => return None,
+            },
+        }
+    }
 }
 
 /// The runtime of one command.

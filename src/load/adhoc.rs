@@ -137,6 +137,8 @@ pub struct Requests {
     pub sent: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Ended with a whole answer, whatever it said.
+    pub answered: u64,
     /// In flight at the end: neither ok nor failed.
     pub cut: u64,
     /// Open loop: due and not sent in time.
@@ -188,9 +190,9 @@ impl AdhocReport {
         self.requests.failed > 0 || self.requests.not_sent > 0 || self.driver.was_the_limit
     }
 
-    /// Nothing answered at all: the command's exit code is 3.
+    /// No request had an answer with a status: the command's exit code is 3.
     pub fn nothing_answered(&self) -> bool {
-        self.latency_ms.n == 0
+        self.requests.answered == 0
     }
 }
 
@@ -270,8 +272,7 @@ fn report(
 ) -> AdhocReport {
     let counts = &totals.counts;
     let timeout_s = asked.timeout.as_secs_f64();
-    let timed_out = counts.class(FailureClass::Timeout);
-    let latency = summary::times(&summary::latency_us(totals), timed_out, timeout_s * 1e3);
+    let latency = summary::latencies(totals, timeout_s * 1e3);
     let clients = driver.clients();
     let closed = asked.rate.is_none();
     let seconds = totals.seconds;
@@ -303,6 +304,7 @@ fn report(
             sent: counts.sent,
             ok: counts.ok,
             failed: counts.failed_total(),
+            answered: summary::answered(counts),
             cut: counts.cut,
             not_sent: counts.not_sent,
             connections: counts.connects,

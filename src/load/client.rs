@@ -155,6 +155,7 @@ impl Client {
         let broken = exchange.broken;
         let stale = was_used
             && exchange.bytes_read == 0
+            && exchange.status.is_none()
             && matches!(broken, Some(FailureClass::Closed | FailureClass::Reset));
         if stale && !phase.recorder.borrow().is_ended() {
             phase.recorder.borrow_mut().stale();

@@ -9,8 +9,15 @@ use super::phase::{Phase, Watch};
 use super::plan::Turn;
 use super::record::Part;
 
-/// Runs a client to the end of the phase, or until the crowd sends it away for good.
-pub(super) async fn run(client: &mut Client, phase: &Phase, watch: &Rc<Watch>, crowd: &Crowd) {
+/// Runs a client to the end of the phase, or until the crowd sends it away for good. True when it was sent away: it comes
+/// no more, and its connection is to be closed, or the server would hold it as a leak of its own.
+pub(super) async fn run(
+    client: &mut Client,
+    phase: &Phase,
+    watch: &Rc<Watch>,
+    crowd: &Crowd,
+) -> bool {
+    let mut gone = false;
     let mut iteration = 0;
     let mut here = false;
     let origin = phase.recorder.borrow().origin();
@@ -31,12 +38,15 @@ pub(super) async fn run(client: &mut Client, phase: &Phase, watch: &Rc<Watch>, c
             Presence::From(at) => {
                 phase.enter(watch, Part::Away, Instant::now());
                 here = false;
-                if phase.sleep_until(origin + at).await {
-                    return;
+                if phase.rest_until(origin + at).await {
+                    return gone;
                 }
                 continue;
             }
-            Presence::Gone => break,
+            Presence::Gone => {
+                gone = true;
+                break;
+            }
         }
         if phase
             .tickets
@@ -53,17 +63,18 @@ pub(super) async fn run(client: &mut Client, phase: &Phase, watch: &Rc<Watch>, c
         let after = client.turn(phase, watch, turn, None).await;
         iteration += 1;
         let (part, length) = match after {
-            After::Stop => return,
+            After::Stop => return gone,
             After::Pause(length) => (Part::Pausing, length),
             After::Go if phase.think.is_zero() => continue,
             After::Go => (Part::Thinking, phase.think),
         };
         let now = watch.since();
         phase.enter(watch, part, now);
-        if phase.sleep_until(now + length).await {
-            return;
+        if phase.rest_until(now + length).await {
+            return gone;
         }
         phase.enter(watch, Part::Overhead, Instant::now());
     }
     phase.enter(watch, Part::Away, Instant::now());
+    gone
 }

@@ -33,6 +33,8 @@ pub struct CutRequest {
     pub step: usize,
     /// How long it had been under way at the end of the phase.
     pub age: Duration,
+    /// How much of that came after its first byte was written.
+    pub sent: Duration,
     /// What became of it afterwards and how long it took in all; `None`: it never left, or was given up.
     pub drained: Option<(Outcome, Duration)>,
 }

@@ -56,6 +56,8 @@ impl OpenLoop {
 /// A client that waits for its next request.
 struct Slot {
     next: Cell<Option<(u64, Instant)>>,
+    /// No request comes after the one it may hold.
+    closing: Cell<bool>,
     wake: Notify,
 }
 
@@ -92,6 +94,8 @@ pub(super) async fn run(
             .as_ref()
             .is_some_and(|tickets| !tickets.take())
         {
+            // All that were asked for are on their way: what would be due next was never to be sent.
+            phase.schedule.borrow_mut().take();
             break;
         }
         let now = Instant::now();
@@ -137,6 +141,7 @@ pub(super) async fn run(
         phase.ended().await;
     }
     for slot in &slots {
+        slot.closing.set(true);
         slot.wake.notify_one();
     }
     while tasks.join_next().await.is_some() {}
@@ -160,6 +165,7 @@ fn spawn(
 ) -> Rc<Slot> {
     let slot = Rc::new(Slot {
         next: Cell::new(None),
+        closing: Cell::new(false),
         wake: Notify::new(),
     });
     let known = {
@@ -173,9 +179,13 @@ fn spawn(
     let watch = phase.watch(Instant::now());
     tasks.spawn_local(async move {
         loop {
-            mine.wake.notified().await;
+            // Two wake-ups before the first look are one: what there is to do is looked up, never counted.
             let Some((request, due)) = mine.next.take() else {
-                break;
+                if mine.closing.get() {
+                    break;
+                }
+                mine.wake.notified().await;
+                continue;
             };
             let turn = Turn {
                 key: DRAWS,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::draw::Seed;
 use super::failure::CutRequest;
@@ -32,27 +32,43 @@ pub(super) struct Setup {
 
 /// Requests that may still be sent, drawn by the clients of all threads.
 #[derive(Debug)]
-pub(super) struct Tickets(AtomicU64);
+pub(super) struct Tickets {
+    left: AtomicU64,
+    /// The last one was taken.
+    out: watch::Sender<bool>,
+}
 
 impl Tickets {
     /// So many.
     pub(super) fn new(requests: u64) -> Self {
-        Tickets(AtomicU64::new(requests))
+        Tickets {
+            left: AtomicU64::new(requests),
+            out: watch::Sender::new(requests == 0),
+        }
     }
 
     /// Takes one, if there is one left.
     pub(super) fn take(&self) -> bool {
-        let taken = self
-            .0
+        let before = self
+            .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(1)
             });
-        taken.is_ok()
+        if before == Ok(1) {
+            self.out.send_replace(true);
+        }
+        before.is_ok()
+    }
+
+    /// Completes once the last one was taken. Only a closed loop asks: in an open one a ticket may come back.
+    async fn out(&self) {
+        // It can't close while this is borrowed.
+        let _ = self.out.subscribe().wait_for(|out| *out).await;
     }
 
     /// Gives back one that was not used.
     pub(super) fn give_back(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.left.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -207,6 +223,10 @@ impl Phase {
                 cut.push(CutRequest {
                     step,
                     age: end.saturating_duration_since(begun),
+                    sent: match watch.part.get() {
+                        Part::InFlight => end.saturating_duration_since(watch.since.get()),
+                        _ => Duration::ZERO,
+                    },
                     drained: None,
                 });
             }
@@ -227,6 +247,17 @@ impl Phase {
         tokio::select! {
             () = self.over.notified() => true,
             () = tokio::time::sleep_until(until.into()) => false,
+        }
+    }
+
+    /// A client's pause: true when the phase ended meanwhile, or when nobody may send any more.
+    pub(super) async fn rest_until(&self, until: Instant) -> bool {
+        let Some(tickets) = &self.tickets else {
+            return self.sleep_until(until).await;
+        };
+        tokio::select! {
+            () = tickets.out() => true,
+            ended = self.sleep_until(until) => ended,
         }
     }
 

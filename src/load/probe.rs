@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::summary::{self, DriverUse, Times};
 use super::target::Target;
 use crate::experiment::{Clients, Load, Probe, Stage, Workload};
-use crate::measure::{Counts, FailureClass, Phase};
+use crate::measure::{Counts, Phase};
 
 /// One level, measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,8 +113,7 @@ pub async fn probe(
         let totals = drain(measuring).await;
         let counts = &totals.counts;
         let timeout_ms = clients.timeout.as_secs_f64() * 1e3;
-        let timed_out = counts.class(FailureClass::Timeout);
-        let latency_ms = summary::times(&summary::latency_us(&totals), timed_out, timeout_ms);
+        let latency_ms = summary::latencies(&totals, timeout_ms);
         levels.push(Level {
             clients: level,
             place,

@@ -14,17 +14,23 @@ use crate::measure::{Account, Counts, FailureClass, Outcome};
 
 /// Failed requests that are kept in full, a thread and second; the others are only counted.
 pub(super) const FAILURES_A_SECOND: usize = 20;
+/// A part of a second that is shorter is no basis for a share of a processor: every thread is busy in its first millisecond.
+const SLIVER_S: f64 = 0.1;
 
 /// One second of one load thread.
 #[derive(Debug)]
 pub(super) struct ThreadSecond {
     pub index: u64,
+    /// What there is of it: 1,000 but at the end of a phase.
+    pub length_ms: u64,
     pub counts: Counts,
     pub ok_by_step: Vec<u64>,
     pub latency_us: Vec<Histogram<u64>>,
     pub in_flight: u64,
     pub account: Account,
     pub cpu_s: f64,
+    /// The busier thread's use of its processor over what there is of this second.
+    pub busy: f64,
     pub send_delay_us: Histogram<u64>,
     pub connect_us: Histogram<u64>,
     pub failures: Vec<FailureRow>,
@@ -115,7 +121,7 @@ impl Recorder {
     /// end, or a phase of three seconds would have a fourth that holds nothing but its cut requests.
     pub(super) fn roll(&mut self, now: Instant) {
         while now >= self.closes && !self.ended && self.end.is_none_or(|end| self.closes < end) {
-            self.close_second();
+            self.close_second(1.0);
         }
     }
 
@@ -124,13 +130,16 @@ impl Recorder {
         self.closes
     }
 
-    fn close_second(&mut self) {
+    /// Closes the present second, of which there are `length` seconds.
+    fn close_second(&mut self, length: f64) {
         let next = ThreadSecond::new(self.second.index + 1, self.steps);
         let mut full = std::mem::replace(&mut *self.second, next);
         full.in_flight = self.in_flight;
         let cpu = super::selfcheck::thread_cpu_s();
         full.cpu_s = cpu - self.cpu_read_s;
         self.cpu_read_s = cpu;
+        full.length_ms = (length * 1e3).round() as u64;
+        full.busy = (full.cpu_s / length.max(SLIVER_S)).min(1.0);
         self.closes += Duration::from_secs(1);
         // Whoever no longer listens has no use for it.
         let _ = self.told.send(Told::Second(self.thread, Box::new(full)));
@@ -142,7 +151,8 @@ impl Recorder {
             return;
         }
         self.roll_before(end);
-        self.close_second();
+        let left = self.closes.saturating_duration_since(end).as_secs_f64();
+        self.close_second((1.0 - left).clamp(0.0, 1.0));
         self.ended = true;
         self.end = Some(end);
         let length = end.saturating_duration_since(self.origin).as_secs_f64();
@@ -152,7 +162,7 @@ impl Recorder {
     /// Hands on every second that is over before `end`; one that ends there stays open for what is booked at the end.
     fn roll_before(&mut self, end: Instant) {
         while end > self.closes && !self.ended {
-            self.close_second();
+            self.close_second(1.0);
         }
     }
 
@@ -268,12 +278,14 @@ impl ThreadSecond {
     fn new(index: u64, steps: usize) -> Self {
         ThreadSecond {
             index,
+            length_ms: 1_000,
             counts: Counts::default(),
             ok_by_step: vec![0; steps],
             latency_us: (0..steps).map(|_| latency_histogram()).collect(),
             in_flight: 0,
             account: Account::default(),
             cpu_s: 0.0,
+            busy: 0.0,
             send_delay_us: small_histogram(),
             connect_us: small_histogram(),
             failures: Vec::new(),
@@ -293,9 +305,11 @@ impl ThreadSecond {
         for (mine, theirs) in self.latency_us.iter_mut().zip(&other.latency_us) {
             merge(mine, theirs);
         }
+        self.length_ms = self.length_ms.max(other.length_ms);
         self.in_flight += other.in_flight;
         self.account.add(&other.account);
         self.cpu_s = self.cpu_s.max(other.cpu_s);
+        self.busy = self.busy.max(other.busy);
         merge(&mut self.send_delay_us, &other.send_delay_us);
         merge(&mut self.connect_us, &other.connect_us);
         self.failures.extend_from_slice(&other.failures);
@@ -327,4 +341,28 @@ fn histogram(high: u64, digits: u8) -> Histogram<u64> {
         .expect("the bounds are constants that the crate accepts");
     made.auto(true);
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_works_through_a_quarter_of_a_second_is_busy() {
+        let (told, mut heard) = unbounded_channel();
+        let origin = Instant::now();
+        let mut recorder = Recorder::new(0, 1, origin, None, told);
+        let before = super::super::selfcheck::thread_cpu_s();
+        while super::super::selfcheck::thread_cpu_s() - before < 0.22 {
+            std::hint::spin_loop();
+        }
+        recorder.finish(origin + Duration::from_millis(250));
+        let Ok(Told::Second(_, second)) = heard.try_recv() else {
+            panic!("the part of a second is handed on");
+        };
+        assert!(second.cpu_s < 0.5, "{}", second.cpu_s);
+        assert!(second.busy > 0.85, "{}", second.busy);
+    }
 }

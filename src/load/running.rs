@@ -71,7 +71,7 @@ pub struct PhaseTotals {
     pub bytes_read: u64,
     /// Bytes of requests.
     pub bytes_written: u64,
-    /// The busiest load thread's largest share of a processor in any whole second.
+    /// The busiest load thread's largest share of a processor in any second, or in what there was of the first.
     pub busiest_share: f64,
 }
 
@@ -219,9 +219,11 @@ impl Running {
         }
         totals.bytes_read += second.bytes_read;
         totals.bytes_written += second.bytes_written;
-        totals.busiest_share = totals.busiest_share.max(second.cpu_s);
+        totals.busiest_share = totals.busiest_share.max(second.busy);
         self.failures.extend(second.failures);
-        let silence = self.follower.second(second.index, &second.answered);
+        let silence = self
+            .follower
+            .second(second.index, &second.answered, second.length_ms);
         self.ready.push_back(LoadSecond {
             index: second.index,
             counts: second.counts,

@@ -45,8 +45,8 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// The longest silence that touches the second `index`. Seconds come in order.
-    pub(super) fn second(&mut self, index: u64, answered: &Answered) -> Silence {
+    /// The longest silence that touches the second `index`, of which there are `of_ms` milliseconds. Seconds come in order.
+    pub(super) fn second(&mut self, index: u64, answered: &Answered, of_ms: u64) -> Silence {
         let begins = index * MS;
         let mut longest = Silence::default();
         let mut hold = |length_ms: u64, until_ms: u64| {
@@ -61,7 +61,7 @@ impl Follower {
             hold((begins + ms).saturating_sub(self.last_ms), ms);
             self.last_ms = begins + ms;
         }
-        hold((begins + MS).saturating_sub(self.last_ms), MS);
+        hold((begins + of_ms).saturating_sub(self.last_ms), of_ms);
         longest
     }
 }
@@ -82,9 +82,11 @@ mod tests {
     fn a_silence_over_an_edge_is_told_whole() {
         let mut follower = Follower::default();
         let told = [
-            follower.second(0, &marks(&[0, 100, 300])),
-            follower.second(1, &marks(&[])),
-            follower.second(2, &marks(&[250, 260, 999, 5_000])),
+            follower.second(0, &marks(&[0, 100, 300]), MS),
+            follower.second(1, &marks(&[]), MS),
+            follower.second(2, &marks(&[250, 260, 999, 5_000]), MS),
+            // Its phase ended there.
+            follower.second(3, &marks(&[]), 200),
         ];
         let silence = |length_ms, until_ms| Silence {
             length_ms,
@@ -95,7 +97,8 @@ mod tests {
             [
                 silence(700, 1_000),
                 silence(1_700, 1_000),
-                silence(1_950, 250)
+                silence(1_950, 250),
+                silence(201, 200)
             ]
         );
     }
@@ -104,14 +107,14 @@ mod tests {
     fn what_one_thread_hears_ends_the_silence_of_all() {
         let mut both = marks(&[10, 900]);
         both.add(&marks(&[500]));
-        let told = Follower::default().second(0, &both);
+        let told = Follower::default().second(0, &both, MS);
         assert_eq!((told.length_ms, told.until_ms), (490, 500));
     }
 
     proptest! {
         #[test]
         fn the_longest_distance_between_marks_is_found(mut all in proptest::collection::vec(0u32..1_000, 0..40)) {
-            let told = Follower::default().second(0, &marks(&all));
+            let told = Follower::default().second(0, &marks(&all), MS);
             all.push(0);
             all.push(1_000);
             all.sort_unstable();

@@ -18,7 +18,7 @@ const DELAY_FLOOR_US: f64 = 100.0;
 pub enum Quantile {
     /// Milliseconds.
     Seen(f64),
-    /// More requests than lie above it timed out: it is at least the timeout.
+    /// More requests than lie above it ended without a latency (timed out, never connected): it is at least the timeout.
     AtLeast {
         /// Milliseconds.
         at_least: f64,
@@ -82,10 +82,11 @@ pub fn latency_us(totals: &PhaseTotals) -> Histogram<u64> {
     all
 }
 
-/// Times of a histogram of microseconds, beside so many requests that had no answer within `timeout_ms`.
-pub fn times(histogram: &Histogram<u64>, timed_out: u64, timeout_ms: f64) -> Times {
+/// Times of a histogram of microseconds, beside so many completed requests that have none: they timed out after
+/// `timeout_ms`, or never had a connection, and stand above all that were seen.
+pub fn times(histogram: &Histogram<u64>, censored: u64, timeout_ms: f64) -> Times {
     let seen = histogram.len();
-    let all = seen + timed_out;
+    let all = seen + censored;
     let ms = |us: u64| us as f64 / 1e3;
     // The least n at which a two-sided 95 % interval of order statistics exists.
     let quantile = |q: f64, least: u64| {
@@ -113,6 +114,26 @@ pub fn times(histogram: &Histogram<u64>, timed_out: u64, timeout_ms: f64) -> Tim
         p999: quantile(0.999, 3688),
         max: some(ms(histogram.max())),
     }
+}
+
+/// Latencies of all steps, those without one above all that were seen.
+pub fn latencies(totals: &PhaseTotals, timeout_ms: f64) -> Times {
+    let seen = latency_us(totals);
+    let censored = totals.counts.completed().saturating_sub(seen.len());
+    times(&seen, censored, timeout_ms)
+}
+
+/// Requests that ended with a whole answer: ok, another status than expected, or another body.
+pub fn answered(counts: &Counts) -> u64 {
+    use FailureClass::{UnexpectedBody, UnexpectedStatus};
+    // `status_503` is counted in `status_5xx` too.
+    let classes = [
+        FailureClass::Status4xx,
+        FailureClass::Status5xx,
+        UnexpectedStatus,
+        UnexpectedBody,
+    ];
+    counts.ok + classes.map(|class| counts.class(class)).iter().sum::<u64>()
 }
 
 /// What the driver used. `p50_ms`: of the latency.
@@ -154,7 +175,8 @@ pub fn driver_use(totals: &PhaseTotals, p50_ms: Option<f64>) -> DriverUse {
 pub fn littles_ratio(totals: &PhaseTotals, clients: u64, timeout_s: f64) -> Option<f64> {
     let all = latency_us(totals);
     let recorded_s = all.mean() * all.len() as f64 / 1e6;
-    let cut_s: f64 = totals.cut.iter().map(|cut| cut.age.as_secs_f64()).sum();
+    // What a cut request spent on its connection stands among the time of connecting.
+    let cut_s: f64 = totals.cut.iter().map(|cut| cut.sent.as_secs_f64()).sum();
     let timed_out = totals.counts.class(FailureClass::Timeout) as f64 * timeout_s;
     let account = &totals.account;
     let rest = account.think_s + account.connect_s + account.pause_s;

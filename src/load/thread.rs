@@ -268,8 +268,10 @@ impl Worker {
         let (phase, crowd, home) = (phase.clone(), crowd.clone(), self.clients.clone());
         let watch = phase.watch(Instant::now());
         tasks.spawn_local(async move {
-            closed::run(&mut client, &phase, &watch, &crowd).await;
-            home.borrow_mut().push(client);
+            let gone = closed::run(&mut client, &phase, &watch, &crowd).await;
+            if !gone {
+                home.borrow_mut().push(client);
+            }
         });
     }
 }

@@ -20,7 +20,7 @@ use super::trial::TrialEnd;
 use crate::deploy::{Deployment, ServiceExit};
 use crate::experiment::{Action, ActionKind};
 use crate::load::{self, Driver, PhaseSpec, PhaseTotals, Running};
-use crate::measure::{EventKind, FailureRow, Phase, StopReason};
+use crate::measure::{EventKind, FailureClass, FailureRow, Phase, StopReason};
 use crate::prune::Pass;
 use crate::results::SecondRow;
 use crate::sample::{Observation, Sampler};
@@ -31,6 +31,9 @@ const SLOW_SHARE: f64 = 0.5;
 /// Lines of a dead service's log in a message, and characters of each.
 const LAST_LINES: usize = 3;
 const LAST_LINE_CHARACTERS: usize = 120;
+/// Failed requests of an arm that have a row of their own, of each class; those beyond are counted by class only. A server
+/// that is down for days must not fill the disk, or the memory of whoever reads the run.
+const LISTED: u64 = 10_000;
 /// Seconds that the recent mean looks back.
 const RECENT: usize = 30;
 
@@ -56,6 +59,8 @@ pub(super) struct Drive<'a> {
     pub(super) steps: &'a [String],
     /// Ok requests of the last seconds.
     pub(super) recent: VecDeque<u64>,
+    /// Rows of failed requests so far, by class, [`LISTED`] of which were written.
+    pub(super) failed_rows: [u64; FailureClass::ALL.len()],
 }
 
 /// A phase of load that has ended.
@@ -148,7 +153,10 @@ impl Drive<'_> {
             self.acted(&done, Err(cut))?;
         }
         self.failures(spec.phase, &mut running)?;
-        let totals = self.drain(running).await?;
+        let mut totals = self.drain(running).await?;
+        for (unlisted, rows) in totals.unlisted.iter_mut().zip(self.failed_rows) {
+            *unlisted += rows.saturating_sub(LISTED);
+        }
         Ok(Driven { stopped, totals })
     }
 
@@ -341,6 +349,7 @@ impl Drive<'_> {
         if phase != Phase::Measuring || rows.is_empty() {
             return Ok(());
         }
+        let rows = listed(rows, &mut self.failed_rows);
         let rows: Vec<FailureRow> = rows.into_iter().map(|row| self.row(row)).collect();
         self.ledger.failures(&rows)
     }
@@ -391,6 +400,20 @@ impl Drive<'_> {
     }
 }
 
+/// The first rows of each class, [`LISTED`] of them over the arm; `so_far` counts all.
+fn listed(
+    rows: Vec<load::FailureRow>,
+    so_far: &mut [u64; FailureClass::ALL.len()],
+) -> Vec<load::FailureRow> {
+    rows.into_iter()
+        .filter(|row| {
+            let of_class = &mut so_far[row.class.index()];
+            *of_class += 1;
+            *of_class <= LISTED
+        })
+        .collect()
+}
+
 /// An action that is being executed.
 struct Doing<'d> {
     action: usize,
@@ -426,4 +449,33 @@ fn last_lines(lines: &[String]) -> String {
         return String::new();
     }
     format!("; the last lines of its log:\n    {}", last.join("\n    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_has_its_first_rows_and_no_more() {
+        let row = |class| load::FailureRow {
+            at_s: 0.0,
+            step: 0,
+            class,
+            status: None,
+            latency_us: 1,
+            received: 0,
+            promised: None,
+            said: String::new(),
+        };
+        let mut so_far = [0; FailureClass::ALL.len()];
+        let many = (0..LISTED + 5)
+            .map(|_| row(FailureClass::Refused))
+            .collect();
+        assert_eq!(listed(many, &mut so_far).len() as u64, LISTED);
+        let more = vec![row(FailureClass::Refused), row(FailureClass::Timeout)];
+        let kept = listed(more, &mut so_far);
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0].class, FailureClass::Timeout);
+        assert_eq!(so_far[FailureClass::Refused.index()], LISTED + 6);
+    }
 }

@@ -90,9 +90,10 @@ pub(super) async fn run(
     let end = match Deployment::start(prepared, setup, trial.arm, &folder.logs()).await {
         Ok(deployment) => {
             let end = stage.with_services(scene, &deployment).await;
-            stage.phase(Phase::Stopping)?;
-            stage.take_down(deployment).await?;
-            end
+            // Services are taken down and the files are closed, whatever failed before.
+            let told = stage.phase(Phase::Stopping);
+            let down = stage.take_down(deployment).await;
+            end.and_then(|end| told.and(down).map(|()| end))
         }
         Err(StartError::Interrupted) => Ok(TrialEnd::new(
             StopReason::Interrupted,
@@ -101,12 +102,12 @@ pub(super) async fn run(
         Err(error) => Ok(TrialEnd::new(StopReason::Failed, error.to_string())),
     };
     let end = end.unwrap_or_else(|error| TrialEnd::new(StopReason::Failed, format!("{error:#}")));
-    stage.ledger.event(EventKind::Stopped {
+    let told = stage.ledger.event(EventKind::Stopped {
         reason: end.reason,
         detail: end.detail.clone(),
-    })?;
+    });
     let (ok, failed) = stage.ledger.totals();
-    stage.ledger.finish()?;
+    stage.ledger.finish().and(told)?;
     tell(Progress::TrialEnded { trial, ok, failed });
     Ok(end)
 }
@@ -236,6 +237,7 @@ impl Stage<'_> {
             tell: self.tell,
             steps: &self.steps,
             recent: VecDeque::new(),
+            failed_rows: Default::default(),
         };
         let end = phases(scene, &mut drive, &mut driver, self.setup).await;
         if let Some(pruner) = pruner {

@@ -13,6 +13,7 @@ mod cli;
 mod deploy;
 mod hlog;
 mod load;
+mod load_counted;
 mod load_faults;
 mod load_own_side;
 mod load_stall;

@@ -11,8 +11,8 @@ use crate::measure::{FailureClass, HOST, RUNNER};
 use crate::name::{Arm, Arms};
 use crate::report::words;
 
-/// How a figure of the account is written.
-type Written = fn(&Littles) -> String;
+/// How a figure of an account is written.
+type Written<T> = fn(&T) -> String;
 
 /// Slowest steps that are shown.
 const MOST_STEPS: usize = 3;
@@ -145,7 +145,7 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
     let littles = summary
         .arms
         .map(|_, seen| seen.as_ref().and_then(|seen| seen.littles));
-    let figures: [(&str, Written); 3] = [
+    let figures: [(&str, Written<Littles>); 3] = [
         ("client time accounted for", |l| format!("{:.3}", l.ratio)),
         ("load driver's own overhead", |l| words::percent(l.overhead)),
         ("request-seconds lost to stalls", |l| {
@@ -161,7 +161,7 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
     let sampling = summary
         .arms
         .map(|_, seen| seen.as_ref().and_then(|seen| seen.sampling));
-    let figures: [(&str, fn(&Sampling) -> String); 4] = [
+    let figures: [(&str, Written<Sampling>); 4] = [
         ("readings planned", |s| words::count(s.planned)),
         ("readings taken in their time", |s| words::count(s.taken)),
         ("readings late or not taken", |s| words::count(s.gaps)),
@@ -178,7 +178,7 @@ pub(super) fn runner(summary: &Summary) -> Option<Table> {
 }
 
 /// A row of what holds for the whole arm.
-fn whole_arm<T>(name: &str, arms: &Arms<Option<T>>, format: fn(&T) -> String) -> Vec<String> {
+fn whole_arm<T>(name: &str, arms: &Arms<Option<T>>, format: Written<T>) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     for (_, seen) in arms.iter() {
         let value = seen
