@@ -6,8 +6,10 @@ use anyhow::{Context, Result};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// How the name of a secret ends.
-const SECRET: &str = "(?:password|passwd|secret|token|api_?key)";
+/// How the name of a secret ends; of a variable in capitals, what it holds somewhere.
+const SECRET: &str = "(?:password|passwd|secret|token|\
+    (?:api|access|private|signing|encryption|client|auth|ssh|secret)[_-]?key|\
+    (?-i:(?:PASSWORD|SECRET|TOKEN|KEY)[A-Z0-9_]*))";
 
 /// Rules by which a text is made fit to publish.
 #[derive(Debug, Clone)]
@@ -148,6 +150,17 @@ mod tests {
                 "DB_PASSWORD = \"{{ env.DB_PASSWORD }}\"",
             ),
             ("12,token_bucket,200", "12,token_bucket,200"),
+            ("AWS_SECRET_ACCESS_KEY=abc/def", "AWS_SECRET_ACCESS_KEY=***"),
+            ("STRIPE_KEY: sk_live_1", "STRIPE_KEY: ***"),
+            ("SECRET_KEY_BASE=0123", "SECRET_KEY_BASE=***"),
+            ("private_key: 'ab c'", "private_key: '***'"),
+            (r#"{"accessKey":"x"}"#, r#"{"accessKey":"***"}"#),
+            (
+                "DETAIL:  Key (id)=(5) already exists.",
+                "DETAIL:  Key (id)=(5) already exists.",
+            ),
+            ("sort_key=name", "sort_key=name"),
+            ("keys = 5, PRIMARY KEY (id)", "keys = 5, PRIMARY KEY (id)"),
         ] {
             assert_eq!(redaction.apply(text), want);
         }

@@ -82,31 +82,39 @@ pub(super) fn look_up(report: &mut CheckReport, experiment: &Experiment) -> Resu
     let env: deploy::ReadEnv = Arc::new(|name: &str| std::env::var(name).ok());
     let mut missing = Vec::new();
     for program in &mut report.programs {
-        let place = Arm::BOTH.map(|arm| {
-            let setup = experiment.arms.get(arm);
-            runtime.block_on(deploy::where_is(
-                setup,
+        let is_its = |arm: &Arm| {
+            let services = &experiment.arms.get(*arm).services;
+            services
+                .iter()
+                .any(|s| s.name.as_str() == program.needed_by)
+        };
+        // Each arm that has the service must find its own (a version, a folder); what only an action needs is found by name.
+        let mut arms: Vec<Arm> = Arm::BOTH.into_iter().filter(is_its).collect();
+        if arms.is_empty() {
+            arms.push(Arm::Treatment);
+        }
+        let mut found: Vec<String> = Vec::new();
+        for arm in arms {
+            let place = runtime.block_on(deploy::where_is(
+                experiment.arms.get(arm),
                 &program.needed_by,
                 &program.program,
                 &dir,
                 &env,
-            ))
-        });
-        // An action or a service of one arm only is found by its name alone in the other.
-        match place.into_iter().find_map(Result::ok) {
-            Some(path) => program.found = Some(path.display().to_string()),
-            None if program.built => {}
-            None => {
-                let told = runtime.block_on(deploy::where_is(
-                    &experiment.arms.treatment,
-                    &program.needed_by,
-                    &program.program,
-                    &dir,
-                    &env,
-                ));
-                missing.extend(told.err().map(|error| format!("{error:#}")));
+            ));
+            match place {
+                Ok(path) => found.push(path.display().to_string()),
+                Err(_) if program.built => {}
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    if !missing.contains(&error) {
+                        missing.push(error);
+                    }
+                }
             }
         }
+        found.dedup();
+        program.found = (!found.is_empty()).then(|| found.join(", "));
     }
     Ok(missing)
 }

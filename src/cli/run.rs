@@ -27,6 +27,10 @@ use crate::run::{Cancel, Finished, Options, Outcome, Progress, execute, stopped_
 pub(super) fn run(arguments: &RunArguments) -> Result<Exit> {
     let smoke = match arguments.smoke.as_deref().map(quantity::duration) {
         None => None,
+        Some(Ok(length)) if length.is_zero() => {
+            tell("error: --smoke: a run of no time measures nothing; write --smoke 20s");
+            return Ok(Exit::Wrong);
+        }
         Some(Ok(length)) => Some(length),
         Some(Err(error)) => {
             tell(&format!("error: --smoke: {error}"));

@@ -1,6 +1,7 @@
 //! What actions do to the services of a running arm.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
@@ -28,7 +29,7 @@ impl Deployment {
     pub async fn signal(&self, service: &ServiceName, name: &str) -> Result<()> {
         let live = self.own(service)?;
         if signal::ends(signal::parse(name)?) {
-            live.expect_end();
+            live.expect_end_for_a_while();
         }
         self.site.supervisor.signal(&live.key, name).await
     }
@@ -54,12 +55,29 @@ impl Deployment {
         live.start(&self.site, &self.names).await
     }
 
-    /// Changes a service's limits while it runs.
+    /// Changes a service's limits while it runs; absent ones are lifted.
     ///
     /// # Errors
     /// When this user may not set them.
     pub fn set_limits(&self, service: &ServiceName, limits: Limits) -> Result<()> {
         self.own(service)?.set_limits(limits)
+    }
+
+    /// A service's limits as they are now.
+    ///
+    /// # Errors
+    /// When there is no such service, or it was not started here.
+    pub fn limits(&self, service: &ServiceName) -> Result<Limits> {
+        Ok(self.own(service)?.limits())
+    }
+
+    /// The longest that stopping and starting a service may take.
+    ///
+    /// # Errors
+    /// When there is no such service.
+    pub fn patience(&self, service: &ServiceName) -> Result<Duration> {
+        let service = &self.live(service)?.service;
+        Ok(service.grace + service.ready.within)
     }
 
     /// A service that may be acted upon.

@@ -89,7 +89,7 @@ fn is_json(material: &Material) -> bool {
     material
         .config
         .as_ref()
-        .is_some_and(|path| path.extension().is_some_and(|end| end == "json"))
+        .is_some_and(|(path, _)| path.extension().is_some_and(|end| end == "json"))
 }
 
 fn generated(address: &str, upstreams: &[String]) -> Result<String> {

@@ -121,10 +121,15 @@ impl Layout {
 }
 
 /// Makes the groups of a service, named after the scratch folder `mark` so that a later sweep knows them, and sets its
-/// limits. Without limits, a user who may not make groups gets none; with limits that is an error.
-pub(crate) fn make(mark: &str, key: &str, limits: Limits) -> Result<Cgroups> {
+/// limits. Without limits, a user who may not make groups gets none; with limits that is an error. `later` are limits that
+/// may be set while it runs: the groups are made fit for them.
+pub(crate) fn make(mark: &str, key: &str, limits: Limits, later: Limits) -> Result<Cgroups> {
     let name = format!("{mark}.{}", key.replace('/', "."));
-    let made = create(&Layout::read(), &name, limits);
+    let sorts = Limits {
+        memory: limits.memory.or(later.memory),
+        cpus: limits.cpus.or(later.cpus),
+    };
+    let made = create(&Layout::read(), &name, sorts);
     if let Err(error) = set(&made, limits) {
         for folder in made.folders() {
             super::leftover::remove_cgroup(folder);

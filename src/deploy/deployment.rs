@@ -14,11 +14,12 @@ use tokio::task::JoinSet;
 
 use super::cgroup::{self, Cgroups, LimitsSeen};
 use super::kind;
+use super::leftover;
 use super::live::{Life, Live, Parts, ServiceStarted};
 use super::port;
 use super::prepare::{Prepared, Site};
 use super::render::{Names, Offer};
-use crate::experiment::ArmSetup;
+use crate::experiment::{ActionKind, ArmSetup, Limits};
 use crate::measure::ServiceFacts;
 use crate::name::{Arm, ServiceName};
 use crate::sql;
@@ -183,7 +184,7 @@ impl Deployment {
             offers.insert(name.to_string(), offer.clone());
             let key = format!("{arm}/{name}");
             let cgroups = if kind.is_started() {
-                let groups = cgroup::make(&mark, &key, service.limits)
+                let groups = cgroup::make(&mark, &key, service.limits, later(setup, name))
                     .with_context(|| format!("{name}: limits"))?;
                 for folder in groups.folders() {
                     site.supervisor.own_cgroup(folder).await?;
@@ -430,12 +431,13 @@ impl Deployment {
             }
         }
         let keep = self.site.keep_services;
+        let home = self.home.clone();
         let cleared = tokio::task::spawn_blocking(move || {
             for group in groups {
-                super::leftover::remove_cgroup(&group);
+                leftover::remove_cgroup(&group);
             }
             if keep {
-                return Ok(());
+                return leftover::set_aside(&home);
             }
             for folder in folders {
                 if folder.exists() {
@@ -462,6 +464,20 @@ impl Deployment {
             .get(service)
             .with_context(|| format!("there is no service {service} in this arm"))
     }
+}
+
+/// Limits that the arm's actions will set for a service.
+fn later(setup: &ArmSetup, name: &ServiceName) -> Limits {
+    let mut all = Limits::default();
+    for action in &setup.actions {
+        if let ActionKind::Limits { service, limits } = &action.what
+            && service == name
+        {
+            all.memory = all.memory.or(limits.memory);
+            all.cpus = all.cpus.or(limits.cpus);
+        }
+    }
+    all
 }
 
 impl Drop for Deployment {

@@ -39,10 +39,11 @@ impl Kind for External {
         let url = names.render(&self.url, "url")?;
         let uri: http::Uri = url
             .parse()
-            .with_context(|| format!("'{url}' is no URL: write http://host:port"))?;
+            // As it is written: what is rendered may hold a secret.
+            .with_context(|| format!("'{}' is no URL: write http://host:port", self.url))?;
         let host = uri
             .host()
-            .with_context(|| format!("the URL '{url}' names no host"))?
+            .with_context(|| format!("the URL '{}' names no host", self.url))?
             .to_owned();
         let port = uri.port_u16().unwrap_or(match uri.scheme_str() {
             Some("https") => 443,

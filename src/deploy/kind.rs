@@ -30,16 +30,17 @@ pub(crate) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(crate) struct Material {
     /// The program that will run.
     pub(crate) program: Option<Program>,
-    /// Hashes of files that the command names.
+    /// Hashes of files that the command names, and the folder that their names are relative to.
     pub(crate) named_files: BTreeMap<String, String>,
+    pub(crate) named_in: PathBuf,
     /// The version that the program tells.
     pub(crate) version: Option<String>,
     /// PostgreSQL's data folder, to be copied.
     pub(crate) seed: Option<Arc<Seed>>,
     /// A PostgreSQL server that runs already, with the templates of this run.
     pub(crate) running: Option<Arc<Running>>,
-    /// The user's own configuration file.
-    pub(crate) config: Option<PathBuf>,
+    /// The user's own configuration: its file and what it held when it was prepared.
+    pub(crate) config: Option<(PathBuf, String)>,
     /// The user that it runs as, if not the runner's own.
     pub(crate) user: Option<User>,
 }

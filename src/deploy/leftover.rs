@@ -17,6 +17,8 @@ use super::supervisor::tree;
 
 /// The file that marks a scratch folder and is locked while it is in use.
 const LOCK: &str = ".ceteris";
+/// The file that marks a scratch folder whose services the user wanted kept.
+const KEPT: &str = ".kept";
 /// What the name of every scratch folder and control group begins with.
 pub(crate) const PREFIX: &str = "ceteris-";
 
@@ -61,6 +63,27 @@ pub(crate) fn hold(root: &Path) -> Result<File> {
     file.lock_shared()
         .with_context(|| format!("locking {}", path.display()))?;
     Ok(file)
+}
+
+/// Says that what is in a scratch folder is to be kept: no sweep takes it.
+pub(crate) fn keep(root: &Path) -> Result<()> {
+    let mark = root.join(KEPT);
+    File::create(&mark).with_context(|| format!("creating {}", mark.display()))?;
+    Ok(())
+}
+
+/// Gives an arm's folder another name, so that the next start of the same arm finds none: `treatment-1`, `treatment-2`.
+pub(crate) fn set_aside(home: &Path) -> Result<()> {
+    for n in 1.. {
+        let mut aside = home.as_os_str().to_owned();
+        aside.push(format!("-{n}"));
+        let aside = PathBuf::from(aside);
+        if !aside.exists() {
+            return std::fs::rename(home, &aside)
+                .with_context(|| format!("setting aside {}", home.display()));
+        }
+    }
+    Ok(())
 }
 
 /// What a sweep removed.
@@ -121,6 +144,9 @@ pub fn sweep(base: &Path) -> Result<Swept> {
 
 /// A marked folder of this user that nobody holds.
 fn is_free(root: &Path) -> bool {
+    if root.join(KEPT).exists() {
+        return false;
+    }
     let Ok(file) = OpenOptions::new().read(true).open(root.join(LOCK)) else {
         return false;
     };
@@ -266,6 +292,16 @@ mod tests {
         let free = Scratch::create(base.path(), "free").unwrap();
         let free_path = free.path().to_owned();
         std::fs::create_dir_all(free_path.join("treatment/db")).unwrap();
+        let kept = Scratch::create(base.path(), "kept").unwrap();
+        keep(kept.path()).unwrap();
+        for pair in 1..=2 {
+            let home = kept.path().join("treatment");
+            std::fs::create_dir(&home).unwrap();
+            std::fs::write(home.join("of"), pair.to_string()).unwrap();
+            set_aside(&home).unwrap();
+        }
+        let kept_path = kept.path().to_owned();
+        drop(kept);
         std::fs::create_dir(base.path().join("ceteris-unmarked")).unwrap();
         std::fs::create_dir(base.path().join("other")).unwrap();
         assert_eq!(marked(&free_path.join("treatment/db")).unwrap(), free_path);
@@ -274,6 +310,11 @@ mod tests {
         assert_eq!(swept.folders, vec![free_path.clone()]);
         assert!(!free_path.exists());
         assert!(used.path().exists());
+        let of = |home: &str| std::fs::read_to_string(kept_path.join(home).join("of")).unwrap();
+        assert_eq!(
+            (of("treatment-1"), of("treatment-2")),
+            ("1".into(), "2".into())
+        );
         assert!(base.path().join("ceteris-unmarked").exists());
         assert!(base.path().join("other").exists());
     }

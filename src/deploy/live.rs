@@ -15,6 +15,7 @@ use super::kind::{Kind, Material, Place, Told};
 use super::logs;
 use super::port::{self, HeldPort, Listener};
 use super::prepare::{Site, cancelled, service_env};
+use super::program;
 use super::ready::{self, Attempt, Question};
 use super::render::{Names, Offer};
 use super::supervisor::tree::Table;
@@ -144,6 +145,22 @@ impl Live {
         self.expected.store(true, Ordering::SeqCst);
     }
 
+    /// Once its grace is over, an end is asked for no longer if the signal did not end it: programs handle signals, and a
+    /// crash later is a crash.
+    pub(crate) fn expect_end_for_a_while(self: &Arc<Self>) {
+        self.expect_end();
+        let live = self.clone();
+        let pid = live.life.borrow().pid;
+        tokio::spawn(async move {
+            tokio::time::sleep(live.service.grace).await;
+            let turn = live.turn.lock().await;
+            if pid.is_some() && live.life.borrow().pid == pid {
+                live.expected.store(false, Ordering::SeqCst);
+            }
+            drop(turn);
+        });
+    }
+
     /// Starts it and waits until it is ready.
     pub(crate) async fn start(&self, site: &Site, names: &Names) -> Result<ServiceStarted> {
         let mut furnished = self.turn.lock().await;
@@ -151,11 +168,12 @@ impl Live {
         if !self.kind.is_started() {
             self.until_ready(site, names, begun, 0).await?;
             let started = self.started(0, begun, 0);
+            // Also what is half made has to go at the end.
+            *furnished = true;
             self.kind
                 .furnish(&self.place())
                 .await
                 .with_context(|| self.service.name.to_string())?;
-            *furnished = true;
             self.ask().await?;
             return Ok(started);
         }
@@ -167,6 +185,9 @@ impl Live {
                 .unchanged()
                 .with_context(|| self.service.name.to_string())?;
         }
+        let material = &self.material;
+        program::files_unchanged(&material.named_files, &material.named_in)
+            .with_context(|| self.service.name.to_string())?;
         let first = !*furnished;
         if first {
             std::fs::create_dir_all(&self.dir)
@@ -183,6 +204,8 @@ impl Live {
         drop(lock(&self.held).take());
         let begun = Instant::now();
         self.expect_end();
+        // What never came up must not run on, also when nobody waits for it any more.
+        let guard = site.guard(&self.key);
         let child = site
             .supervisor
             .spawn(spawn)
@@ -199,13 +222,10 @@ impl Live {
             epoch,
         });
         self.watch_end(child);
-        if let Err(error) = self.until_ready(site, names, begun, log_from).await {
-            // What never came up must not run on.
-            site.supervisor.kill_now(&self.key);
-            return Err(error);
-        }
+        self.until_ready(site, names, begun, log_from).await?;
         let started = self.started(pid, begun, epoch);
         self.ask().await?;
+        guard.disarm();
         self.expected.store(false, Ordering::SeqCst);
         if self.life.borrow().pid.is_none() {
             bail!(
@@ -356,7 +376,7 @@ impl Live {
                 bail!(
                     "{name}: not ready within {:?}: waited for {} ({why}); {}",
                     self.service.ready.within,
-                    question.describe(),
+                    ready::describe(by, &self.offer.address),
                     logs::quoted(&self.log)
                 );
             }

@@ -113,7 +113,15 @@ impl Site {
             .await
     }
 
-    /// Runs a helper program to its end; a cancelled run ends it.
+    /// Ends what runs under this key unless it is disarmed.
+    pub(crate) fn guard(&self, key: &str) -> Guard {
+        Guard {
+            supervisor: self.supervisor.clone(),
+            key: Some(key.to_owned()),
+        }
+    }
+
+    /// Runs a helper program to its end; a cancelled run ends it, and so does whoever no longer waits for it.
     #[expect(
         clippy::too_many_arguments,
         reason = "each is one property of a process"
@@ -128,14 +136,38 @@ impl Site {
         user: Option<&User>,
         dir: Option<&Path>,
     ) -> Result<Ended> {
+        let guard = self.guard(key);
         let child = self.start(key, program, args, env, log, user, dir).await?;
         let mut cancel = self.cancel.clone();
         tokio::select! {
-            ended = child.ended => ended.map_err(|_| anyhow!("the supervisor has ended")),
-            () = cancelled(&mut cancel) => {
-                self.supervisor.kill_now(key);
-                bail!("interrupted")
+            ended = child.ended => {
+                guard.disarm();
+                ended.map_err(|_| anyhow!("the supervisor has ended"))
             }
+            () = cancelled(&mut cancel) => bail!("interrupted"),
+        }
+    }
+}
+
+/// Kills what runs under a key when it is dropped: a future that is dropped (a deadline, the end of the arm) leaves nothing
+/// running that would burden what comes after.
+pub(crate) struct Guard {
+    supervisor: Arc<Supervisor>,
+    /// Absent when it has ended by itself.
+    key: Option<String>,
+}
+
+impl Guard {
+    /// It may live on, or has ended.
+    pub(crate) fn disarm(mut self) {
+        self.key = None;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            self.supervisor.kill_now(key);
         }
     }
 }
@@ -165,6 +197,9 @@ pub async fn prepare(arms: &Arms<ArmSetup>, context: Context) -> Result<Prepared
     std::fs::create_dir_all(&context.logs)
         .with_context(|| format!("creating the folder {}", context.logs.display()))?;
     let root = leftover::marked(&context.scratch)?;
+    if context.keep_services {
+        leftover::keep(&root)?;
+    }
     let supervisor =
         Supervisor::start(&context.supervisor_exe, &root, context.keep_services).await?;
     let site = Site {
@@ -227,8 +262,11 @@ impl Prepared {
         for (_, materials) in self.materials.iter() {
             for (service, material) in materials {
                 if let Some(running) = &material.running {
-                    let dropped = running.drop_part("seed").await;
-                    failed = failed.and(dropped.with_context(|| service.to_string()));
+                    // An arm's own are gone when it was taken down whole.
+                    for part in ["seed", Arm::Treatment.as_str(), Arm::Control.as_str()] {
+                        let dropped = running.drop_part(part).await;
+                        failed = failed.and(dropped.with_context(|| service.to_string()));
+                    }
                 }
             }
         }

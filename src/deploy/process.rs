@@ -62,6 +62,7 @@ impl Kind for ProcessKind {
                     &self.declared.command[1..],
                     &self.lookup_dir(site),
                 )?,
+                named_in: self.lookup_dir(site),
                 ..Material::default()
             })
         })

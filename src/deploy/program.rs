@@ -141,6 +141,20 @@ pub(crate) fn named_files(args: &[String], dir: &Path) -> Result<BTreeMap<String
     Ok(found)
 }
 
+/// Fails when a file that a command names is not what it was when it was hashed.
+pub(crate) fn files_unchanged(files: &BTreeMap<String, String>, dir: &Path) -> Result<()> {
+    for (name, before) in files {
+        let now = sha256(&dir.join(name)).with_context(|| format!("reading {name} again"))?;
+        if now != *before {
+            bail!(
+                "{name} changed during the run (sha256 {before}, now {now}): both arms must run the same files; leave it alone \
+                 and run again"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The environment of a service: what programs need to run at all, and nothing else of the caller's. What a file does not
 /// declare can then not make two runs of it differ.
 pub(crate) fn base_env(env: &ReadEnv) -> BTreeMap<String, String> {

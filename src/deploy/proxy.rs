@@ -79,28 +79,23 @@ pub(crate) async fn prepare(
             String::from_utf8_lossy(&said).trim()
         );
     }
-    if let Some(config) = &declared.config {
-        // Found missing here rather than after the other services are up.
-        read(site_path(site, config))?;
-    }
+    // Read once: what is compared between the arms is what each of them runs with, whatever becomes of the file.
+    let config = declared
+        .config
+        .as_ref()
+        .map(|config| {
+            let path = site.working_dir.join(config);
+            std::fs::read_to_string(&path)
+                .with_context(|| format!("reading the configuration {}", path.display()))
+                .map(|text| (path, text))
+        })
+        .transpose()?;
     Ok(Material {
         program: Some(Program::at(path)?),
         version,
-        config: declared
-            .config
-            .as_ref()
-            .map(|config| site_path(site, config)),
+        config,
         ..Material::default()
     })
-}
-
-fn site_path(site: &Site, config: &Path) -> PathBuf {
-    site.working_dir.join(config)
-}
-
-fn read(path: PathBuf) -> Result<String> {
-    std::fs::read_to_string(&path)
-        .with_context(|| format!("reading the configuration {}", path.display()))
 }
 
 /// The user's own configuration, rendered; `None` when it is to be generated.
@@ -109,12 +104,11 @@ pub(crate) fn own_configuration(
     material: &Material,
     names: &Names,
 ) -> Result<Option<String>> {
-    let Some(path) = &material.config else {
+    let Some((path, text)) = &material.config else {
         return Ok(None);
     };
-    let text = read(path.clone())?;
     names
-        .render(&text, &format!("{}: {}", service.name, path.display()))
+        .render(text, &format!("{}: {}", service.name, path.display()))
         .map(Some)
 }
 

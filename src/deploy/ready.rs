@@ -73,19 +73,6 @@ impl Question {
         })
     }
 
-    /// In words, for the message when the deadline passes.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Question::Own => "an answer on its address".to_owned(),
-            Question::Http(address, path) => {
-                format!("GET http://{address}{path} to answer 200-299")
-            }
-            Question::Tcp(address) => format!("{address} to accept a connection"),
-            Question::Line(pattern) => format!("a line of its log that matches '{pattern}'"),
-            Question::Command(command) => format!("'{}' to exit with 0", command.join(" ")),
-        }
-    }
-
     /// Whether a ready answer implies that somebody listens on the service's port.
     pub(crate) fn implies_listener(&self, address: &str) -> bool {
         match self {
@@ -93,6 +80,20 @@ impl Question {
             Question::Tcp(target) => target == address,
             Question::Own | Question::Line(_) | Question::Command(_) => false,
         }
+    }
+}
+
+/// In words, for the message when the deadline passes: as the file writes it, since what is rendered may hold a secret.
+pub(crate) fn describe(by: Option<&ReadyBy>, address: &str) -> String {
+    match by {
+        None => "an answer on its address".to_owned(),
+        Some(ReadyBy::Path(path)) => format!("GET http://{address}{path} to answer 200-299"),
+        Some(ReadyBy::Tcp(target)) if target == "true" => {
+            format!("{address} to accept a connection")
+        }
+        Some(ReadyBy::Tcp(target)) => format!("{target} to accept a connection"),
+        Some(ReadyBy::Log(pattern)) => format!("a line of its log that matches '{pattern}'"),
+        Some(ReadyBy::Command(command)) => format!("'{}' to exit with 0", command.join(" ")),
     }
 }
 
@@ -143,7 +144,7 @@ async fn http(address: &str, path: &str, run_token: &str) -> Result<Attempt> {
             .header("host", address)
             .header("connection", "close")
             .body(Empty::<bytes::Bytes>::new())
-            .with_context(|| format!("asking for '{path}'"))?;
+            .context("asking for the path of 'ready', which is none that HTTP knows")?;
         let response = sender.send_request(request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), BODY)
@@ -161,7 +162,7 @@ async fn http(address: &str, path: &str, run_token: &str) -> Result<Attempt> {
     }
     Ok(match token_in(&body) {
         Some(token) if token != run_token => Attempt::Wrong(format!(
-            "what answers at http://{address}{path} is not the process that was started: it echoes another run token"
+            "what answers at http://{address} is not the process that was started: it echoes another run token"
         )),
         _ => Attempt::Ready,
     })
@@ -200,6 +201,17 @@ async fn run(command: &[String], dir: &Path, env: &ReadEnv) -> Result<Attempt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_told_as_it_is_written() {
+        let command = ["check".to_owned(), "{{ env.TOKEN }}".to_owned()].to_vec();
+        assert_eq!(
+            describe(Some(&ReadyBy::Command(command)), "127.0.0.1:1"),
+            "'check {{ env.TOKEN }}' to exit with 0"
+        );
+        let path = ReadyBy::Path("/h?key={{ env.K }}".to_owned());
+        assert!(describe(Some(&path), "127.0.0.1:1").contains("{{ env.K }}"));
+    }
 
     #[test]
     fn a_token_is_found_only_where_one_is_echoed() {

@@ -46,16 +46,25 @@ impl Statements {
                         rows - 1
                     ),
                 };
-                format!("SELECT ctid FROM {target} WHERE {condition} ORDER BY {by} LIMIT {batch}")
+                format!(
+                    "SELECT tableoid AS part, ctid AS place FROM {target} WHERE {condition} ORDER BY {by} LIMIT {batch}"
+                )
             }
             // On lines of its own, so that a comment at its end can't take the rest with it.
             PruneRule::DeleteWhere(condition) => {
-                format!("SELECT ctid FROM {target} WHERE (\n{condition}\n) LIMIT {batch}")
+                format!(
+                    "SELECT tableoid AS part, ctid AS place FROM {target} WHERE (\n{condition}\n) LIMIT {batch}"
+                )
             }
         };
         Ok(Self {
             name: table.table.clone(),
-            delete: format!("DELETE FROM {target} WHERE ctid = ANY (ARRAY({doomed}))"),
+            // A place is one within its partition only; the array is what lets PostgreSQL go to the places at once.
+            delete: format!(
+                "WITH doomed AS MATERIALIZED ({doomed}) DELETE FROM {target} \
+                 WHERE ctid = ANY (ARRAY(SELECT place FROM doomed)) \
+                 AND (tableoid, ctid) IN (SELECT part, place FROM doomed)"
+            ),
             batch,
             vacuum: vacuum.then(|| format!("VACUUM {target}")),
         })
@@ -81,8 +90,10 @@ mod tests {
         let statements = Statements::of(&table(rule), true).unwrap();
         assert_eq!(
             statements.delete,
-            "DELETE FROM \"public\".\"jo\"\"bs\" WHERE ctid = ANY (ARRAY(SELECT ctid FROM \"public\".\"jo\"\"bs\" WHERE (\n\
-             done -- all of them\n) LIMIT 100))"
+            "WITH doomed AS MATERIALIZED (SELECT tableoid AS part, ctid AS place FROM \"public\".\"jo\"\"bs\" WHERE (\n\
+             done -- all of them\n) LIMIT 100) DELETE FROM \"public\".\"jo\"\"bs\" \
+             WHERE ctid = ANY (ARRAY(SELECT place FROM doomed)) \
+             AND (tableoid, ctid) IN (SELECT part, place FROM doomed)"
         );
         assert_eq!(
             statements.vacuum.as_deref(),

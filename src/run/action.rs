@@ -11,11 +11,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::deploy::{Deployment, ServiceStarted};
-use crate::experiment::{Action, ActionKind, Expect};
+use crate::experiment::{Action, ActionKind, Expect, Limits};
 use crate::name::ServiceName;
 use crate::sql::{self, Role};
 
-/// The longest that one execution may take.
+/// The longest that one execution may take, beside the time that a service has to end and to be ready.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// The most that is read of an answer.
 const LARGEST_ANSWER: usize = 1 << 20;
@@ -53,11 +53,17 @@ impl Done {
 /// Executes an action once; a burst of clients is the driver's and not done here.
 ///
 /// # Errors
-/// When it could not be done, was not answered as expected, or took longer than [`PATIENCE`].
+/// When it could not be done, was not answered as expected, or took longer than [`PATIENCE`] and the service's own deadlines.
 pub(super) async fn perform(deployment: &Deployment, action: &Action, logs: &Path) -> Result<Done> {
-    tokio::time::timeout(PATIENCE, act(deployment, action, logs))
+    let patience = match &action.what {
+        ActionKind::Restart { service, .. }
+        | ActionKind::Stop(service)
+        | ActionKind::Start(service) => PATIENCE + deployment.patience(service)?,
+        _ => PATIENCE,
+    };
+    tokio::time::timeout(patience, act(deployment, action, logs))
         .await
-        .map_err(|_| anyhow::anyhow!("it took longer than {} s", PATIENCE.as_secs()))?
+        .map_err(|_| anyhow::anyhow!("it took longer than {} s", patience.as_secs()))?
 }
 
 async fn act(deployment: &Deployment, action: &Action, logs: &Path) -> Result<Done> {
@@ -110,8 +116,22 @@ async fn act(deployment: &Deployment, action: &Action, logs: &Path) -> Result<Do
             Ok(Done::said("the command ended well"))
         }
         ActionKind::Limits { service, limits } => {
-            deployment.set_limits(service, *limits)?;
-            Ok(Done::said(format!("limits of {service} changed")))
+            // What the action does not name stays as it is.
+            let now = deployment.limits(service)?;
+            let limits = Limits {
+                memory: limits.memory.or(now.memory),
+                cpus: limits.cpus.or(now.cpus),
+            };
+            deployment.set_limits(service, limits)?;
+            let memory = limits.memory.map_or_else(
+                || "no memory limit".to_owned(),
+                |bytes| format!("memory {} MiB", bytes >> 20),
+            );
+            let cpus = limits.cpus.map_or_else(
+                || "no processor limit".to_owned(),
+                |cores| format!("{cores} processors"),
+            );
+            Ok(Done::said(format!("limits of {service}: {memory}, {cpus}")))
         }
         ActionKind::Clients { .. } => bail!("a burst of clients is the driver's to do"),
     }

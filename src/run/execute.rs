@@ -246,17 +246,23 @@ impl Scene<'_> {
         );
         let difference = deploy::undeclared(&items);
         self.compared(items);
-        self.manifest.write(self.folder)?;
-        if let Some(difference) = difference {
-            prepared.finish().await?;
-            return Ok(Outcome::Failed(difference));
+        let outcome = match (self.manifest.write(self.folder), difference) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(difference)) => Ok(Outcome::Failed(difference)),
+            (Ok(()), None) => match self.each_trial(&prepared, trials, tell).await {
+                Ok(Outcome::Complete) => self.apart(&prepared, tell).await,
+                other => other,
+            },
+        };
+        // Whatever became of it, nothing of it stays.
+        let finished = prepared.finish().await;
+        if self.options.keep_services {
+            tell(Progress::Warning(format!(
+                "the services' own folders are kept in {}: remove it when you have looked",
+                scratch.path().display()
+            )));
         }
-        let mut outcome = self.each_trial(&prepared, trials, tell).await;
-        if matches!(outcome, Ok(Outcome::Complete)) {
-            outcome = self.apart(&prepared, tell).await;
-        }
-        prepared.finish().await?;
-        outcome
+        outcome.and_then(|outcome| finished.map(|()| outcome))
     }
 
     async fn each_trial(

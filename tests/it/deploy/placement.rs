@@ -73,6 +73,8 @@ fn processors_are_pinned_and_limited() {
                     },
                 )
                 .unwrap();
+            let now = deployment.limits(&busy).unwrap();
+            assert_eq!((now.memory, now.cpus), (Some(128 << 20), None));
         }
         deployment.stop().await.unwrap();
         prepared.finish().await.unwrap();

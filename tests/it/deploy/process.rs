@@ -258,3 +258,97 @@ fn a_restart_is_a_new_life_at_the_same_address() {
         prepared.finish().await.unwrap();
     });
 }
+
+#[test]
+fn a_command_that_nobody_waits_for_any_more_is_ended() {
+    block_on(async {
+        let site = Site::new("dropped");
+        let services = [script("app", "echo ready; exec sleep 600")];
+        let prepared = site.prepare(&services).await.unwrap();
+        let deployment = site.start(&prepared, &services).await.unwrap();
+        let root = site.scratch.path().to_owned();
+        assert_eq!(marked(&root).len(), 1);
+        let command = ["sh", "-c", "sleep 600 & exec sleep 601"].map(str::to_owned);
+        let none = BTreeMap::new();
+        let run = deployment.run_command("action/long", &command, &none, &site.logs);
+        let long = async {
+            until("the command runs", || marked(&root).len() >= 3).await;
+        };
+        tokio::select! {
+            ended = run => panic!("{ended:?}"),
+            () = long => {}
+        }
+        until("the command is gone", || marked(&root).len() == 1).await;
+        deployment.stop().await.unwrap();
+        prepared.finish().await.unwrap();
+    });
+}
+
+#[test]
+fn a_start_that_nobody_waits_for_any_more_leaves_nothing_running() {
+    block_on(async {
+        let site = Site::new("slow");
+        site.write(
+            "slow.sh",
+            "echo start; test -e once && sleep 600; touch once; echo ready; exec sleep 600\n",
+        );
+        let mut slow = process("app", &["sh", "slow.sh"]);
+        slow.ready.by = Some(ReadyBy::Log("^ready$".to_owned()));
+        let services = [slow];
+        let prepared = site.prepare(&services).await.unwrap();
+        let deployment = site.start(&prepared, &services).await.unwrap();
+        let root = site.scratch.path().to_owned();
+        let service = name("app");
+        let restart = deployment.restart(&service, "TERM");
+        let ended = tokio::time::timeout(Duration::from_secs(2), restart).await;
+        assert!(ended.is_err(), "{ended:?}");
+        until("nothing of it runs", || marked(&root).is_empty()).await;
+        deployment.stop().await.unwrap();
+        prepared.finish().await.unwrap();
+    });
+}
+
+#[test]
+fn a_script_that_changed_is_not_started_again() {
+    block_on(async {
+        let site = Site::new("changed");
+        site.write("app.sh", "echo ready; exec sleep 600\n");
+        let mut app = process("app", &["sh", "app.sh"]);
+        app.ready.by = Some(ReadyBy::Log("^ready$".to_owned()));
+        let services = [app];
+        let prepared = site.prepare(&services).await.unwrap();
+        let deployment = site.start(&prepared, &services).await.unwrap();
+        site.write("app.sh", "echo ready; exec sleep 601\n");
+        let error = deployment.restart(&name("app"), "TERM").await.unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("app.sh changed during the run"), "{text}");
+        deployment.stop().await.unwrap();
+        prepared.finish().await.unwrap();
+    });
+}
+
+#[test]
+fn a_signal_that_a_program_handles_excuses_no_later_death() {
+    block_on(async {
+        let site = Site::new("handled");
+        let mut app = script(
+            "app",
+            "trap 'echo dump' QUIT; echo ready; while :; do sleep 0.1; done",
+        );
+        app.grace = Duration::from_millis(500);
+        let services = [app];
+        let prepared = site.prepare(&services).await.unwrap();
+        let deployment = site.start(&prepared, &services).await.unwrap();
+        let service = name("app");
+        deployment.signal(&service, "QUIT").await.unwrap();
+        until("it has handled it", || site.log("app").contains("dump")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let pid = deployment.started()[0].pid as i32;
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let exit = deployment.next_exit().await;
+        assert!(!exit.expected, "{exit:?}");
+        deployment.stop().await.unwrap();
+        prepared.finish().await.unwrap();
+    });
+}

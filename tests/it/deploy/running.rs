@@ -185,3 +185,28 @@ fn what_a_running_server_refuses_is_said_without_its_password() {
         assert_eq!(databases(&host.server).await, before);
     });
 }
+
+#[test]
+fn a_start_that_fails_while_databases_are_copied_leaves_none() {
+    runtime().block_on(async {
+        let host = RunningServer::start().await;
+        let before = databases(&host.server).await;
+        let site = Site::new("halfway");
+        let mut db = running(url(&host.server), &[]);
+        if let ServiceKind::Postgres(declared) = &mut db.kind {
+            declared.databases.push("second".to_owned());
+        }
+        let services = [db];
+        let prepared = site.prepare(&services).await.unwrap();
+        // The second copy fails: its template is gone.
+        owner(&host.server)
+            .await
+            .batch_execute("DROP DATABASE ceteris_token_of_this_run_seed_second")
+            .await
+            .unwrap();
+        let error = site.start(&prepared, &services).await.unwrap_err();
+        assert!(error.to_string().contains("second"), "{error}");
+        prepared.finish().await.unwrap();
+        assert_eq!(databases(&host.server).await, before);
+    });
+}

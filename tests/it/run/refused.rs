@@ -199,3 +199,34 @@ fn a_permitted_difference_is_told_as_a_limit() {
     assert!(report[at..].contains("db.rows"), "{report}");
     site.nothing_is_left();
 }
+
+#[test]
+fn a_program_that_only_one_arm_finds_is_told_before_anything_is_made() {
+    let site = Site::new();
+    let installed = |version: u32| {
+        std::path::Path::new(&format!("/usr/lib/postgresql/{version}/bin/postgres")).exists()
+    };
+    let there = (15..=18).find(|version| installed(*version));
+    let (Some(there), Some(absent)) = (there, (15..=18).rfind(|v| !installed(*v))) else {
+        return;
+    };
+    let control = format!(
+        "[control]\nvariable = \"deployment.db.postgres.version\"\ntreatment = {there}\ncontrol = {absent}\n"
+    );
+    let text = database();
+    let from = text.find("[control]").unwrap();
+    let to = from + 1 + text[from + 1..].find("\n[").unwrap();
+    let text = format!("{}{control}{}", &text[..from], &text[to..]);
+    site.run(&text).ends(2).names(&["db", &absent.to_string()]);
+    assert_eq!(site.at("results").read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_smoke_run_of_no_time_is_refused() {
+    let site = Site::new();
+    site.write("experiment.toml", &plain());
+    site.ceteris(&["run", "experiment.toml", "--smoke", "0s"])
+        .ends(2)
+        .names(&["--smoke", "no time"]);
+    assert_eq!(site.at("results").read_dir().unwrap().count(), 0);
+}
