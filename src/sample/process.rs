@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::account::{Account, Entry};
 use super::output::Output;
-use super::sockets::Descriptors;
+use super::sockets::{Descriptors, Tables};
 use super::spec::ProcessRoot;
 use super::tree::Tree;
 
@@ -119,7 +119,7 @@ impl Processes {
     }
 
     /// Emits what a round reads of the processes of the last look; false when there is none.
-    pub(super) fn round(&mut self, at_s: f64, out: &mut Output) -> bool {
+    pub(super) fn round(&mut self, at_s: f64, out: &mut Output, tables: &mut Tables) -> bool {
         if self.members.is_empty() {
             return false;
         }
@@ -130,7 +130,8 @@ impl Processes {
         self.memory(&statuses, at_s, out);
         let threads: i64 = self.members.iter().map(|s| s.num_threads).sum();
         out.reading(at_s, "threads", "count", threads as f64, epoch);
-        self.descriptors.round(&self.members, at_s, epoch, out);
+        self.descriptors
+            .round(&self.members, at_s, epoch, out, tables);
         self.io(at_s, out);
         self.switches(&statuses, at_s, out);
         true

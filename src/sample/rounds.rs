@@ -15,6 +15,7 @@ use super::output::Output;
 use super::process::{Processes, Sharing};
 use super::runner::Runner;
 use super::smaps;
+use super::sockets::Tables;
 use super::spec::{Observation, SampleSpec};
 use crate::measure::{EventKind, HOST, RUNNER};
 
@@ -33,6 +34,8 @@ pub(super) struct Rounds {
     own_cpu_s: f64,
     looked: Option<Instant>,
     others: Others,
+    /// Read once a round for all services.
+    sockets: Tables,
     history: History,
     /// When proportional set sizes were last asked for, and under which origin.
     pss_asked: Option<(Instant, Instant)>,
@@ -76,6 +79,7 @@ impl Rounds {
             own_cpu_s: 0.0,
             looked: None,
             others: Others::default(),
+            sockets: Tables::default(),
             history: History::new(spec.period),
             pss_asked: None,
             wall: None,
@@ -203,7 +207,9 @@ impl Rounds {
         }
         for watched in &mut self.services {
             let began = Instant::now();
-            let up = watched.processes.round(at_s, &mut watched.out);
+            let up = watched
+                .processes
+                .round(at_s, &mut watched.out, &mut self.sockets);
             let epoch = watched.processes.cpu.epoch;
             if up {
                 watched.groups.round(at_s, epoch, &mut watched.out);

@@ -1,7 +1,8 @@
 //! Descriptors by type, and sockets by state.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use procfs::process::Stat;
@@ -10,8 +11,21 @@ use super::output::Output;
 use super::process::refused;
 use super::thrift::Thrift;
 
-/// Types and states are told this far apart at least: a pass over all of the machine's sockets for each service adds up.
+/// Types and states are told this far apart at least: a pass over all of the machine's sockets takes milliseconds.
 const LEAST: Duration = Duration::from_secs(10);
+/// Services of one round share a pass.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// The TCP sockets of each network that services live in, as last read.
+#[derive(Debug, Default)]
+pub(super) struct Tables(HashMap<PathBuf, Table>);
+
+#[derive(Debug)]
+struct Table {
+    read: Instant,
+    /// The kernel's number of each socket's state, by inode.
+    states: HashMap<u64, u8>,
+}
 
 /// The instrument for one service's descriptors.
 #[derive(Debug)]
@@ -48,7 +62,14 @@ impl Descriptors {
     }
 
     /// Emits how many descriptors the processes hold, and of which types when that is due.
-    pub(super) fn round(&mut self, members: &[Stat], at_s: f64, epoch: u32, out: &mut Output) {
+    pub(super) fn round(
+        &mut self,
+        members: &[Stat],
+        at_s: f64,
+        epoch: u32,
+        out: &mut Output,
+        tables: &mut Tables,
+    ) {
         let began = Instant::now();
         let typed = self.thrift.is_due(began);
         let mut types = Types::default();
@@ -80,7 +101,10 @@ impl Descriptors {
             emit("descriptors_pipe", types.pipe);
             emit("descriptors_file", types.file);
             emit("descriptors_other", types.other);
-            if let Some(states) = members.first().and_then(|m| states(m.pid, &types.sockets)) {
+            if let Some(states) = members
+                .first()
+                .and_then(|member| tables.states(member.pid, &types.sockets))
+            {
                 emit("sockets.established", states.established);
                 emit("sockets.listen", states.listen);
                 emit("sockets.opening", states.opening);
@@ -107,37 +131,61 @@ impl Types {
     }
 }
 
-/// The states of the TCP sockets with these inodes, in the network that a process lives in.
-fn states(pid: i32, inodes: &HashSet<u64>) -> Option<States> {
-    let mut states = States::default();
-    let mut read = false;
-    for table in ["tcp", "tcp6"] {
-        // Machines without IPv6 have no second table.
-        if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/net/{table}")) {
-            states.add(&text, inodes);
-            read = true;
+impl Tables {
+    /// The states of the TCP sockets with these inodes, in the network that a process lives in.
+    fn states(&mut self, pid: i32, inodes: &HashSet<u64>) -> Option<States> {
+        let mut states = States::default();
+        if inodes.is_empty() {
+            return Some(states);
         }
+        let network = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+        let fresh = |table: &&Table| table.read.elapsed() < FRESH;
+        if self.0.get(&network).filter(fresh).is_none() {
+            self.0.insert(network.clone(), Table::read(pid)?);
+        }
+        let table = self.0.get(&network)?;
+        for state in inodes.iter().filter_map(|inode| table.states.get(inode)) {
+            states.add(*state);
+        }
+        Some(states)
     }
-    read.then_some(states)
+}
+
+impl Table {
+    fn read(pid: i32) -> Option<Self> {
+        let mut states = HashMap::new();
+        let mut read = false;
+        for table in ["tcp", "tcp6"] {
+            // Machines without IPv6 have no second table.
+            if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/net/{table}")) {
+                states.extend(text.lines().skip(1).filter_map(of_line));
+                read = true;
+            }
+        }
+        read.then(|| Self {
+            read: Instant::now(),
+            states,
+        })
+    }
+}
+
+/// Inode and state of a socket. One without an inode belongs to no process any more.
+fn of_line(line: &str) -> Option<(u64, u8)> {
+    let mut words = line.split_ascii_whitespace().skip(3);
+    let state = u8::from_str_radix(words.next()?, 16).ok()?;
+    let inode = words.nth(5)?.parse().ok().filter(|inode| *inode != 0)?;
+    Some((inode, state))
 }
 
 impl States {
-    fn add(&mut self, table: &str, inodes: &HashSet<u64>) {
-        for line in table.lines().skip(1) {
-            let mut words = line.split_ascii_whitespace().skip(3);
-            let state = words.next().unwrap_or_default();
-            let inode = words.nth(5).and_then(|word| word.parse().ok());
-            if !inode.is_some_and(|inode| inodes.contains(&inode)) {
-                continue;
-            }
-            // The kernel's numbers for TCP states.
-            match state {
-                "01" => self.established += 1,
-                "02" | "03" => self.opening += 1,
-                "08" => self.close_wait += 1,
-                "0A" => self.listen += 1,
-                _ => self.closing += 1,
-            }
+    /// Counts a socket by the kernel's number for its state.
+    fn add(&mut self, state: u8) {
+        match state {
+            1 => self.established += 1,
+            2 | 3 => self.opening += 1,
+            8 => self.close_wait += 1,
+            10 => self.listen += 1,
+            _ => self.closing += 1,
         }
     }
 }
@@ -161,11 +209,16 @@ mod tests {
         };
         let ours: HashSet<u64> = [inode(&listener), inode(&client), inode(&server)].into();
         let pid = std::process::id() as i32;
-        let before = states(pid, &ours).unwrap();
+        let before = Tables::default().states(pid, &ours).unwrap();
         assert_eq!((before.listen, before.established), (1, 2));
         drop(client);
-        let after = states(pid, &ours).unwrap();
+        let after = Tables::default().states(pid, &ours).unwrap();
         assert_eq!((after.listen, after.close_wait), (1, 1));
+        // One that has none needs no table, in whatever network it lives.
+        assert_eq!(
+            Tables::default().states(-1, &HashSet::new()),
+            Some(States::default())
+        );
     }
 
     #[test]
