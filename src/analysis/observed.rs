@@ -10,7 +10,7 @@ use super::series::{self, Series};
 use super::stats::{bins, trend};
 use super::summary::TrendFinding;
 use crate::experiment::{AnalysisPlan, ArmSetup};
-use crate::figure::{Declared, Figure, Place};
+use crate::figure::{Declared, has_trend};
 
 /// What the judging of one run rests on.
 #[derive(Debug, Clone, Copy)]
@@ -79,10 +79,6 @@ fn margin(plan: &AnalysisPlan, name: &str) -> Option<f64> {
 }
 
 /// Whether a series is in the catalogue, and so may be argued with.
-fn bears_trend(name: &str, declared: &Declared) -> bool {
-    Figure::parse(&format!("treatment.{name}.trend"), Place::Claim, declared).is_ok()
-}
-
 fn judge(series: Series, measured: &Measured<'_>, basis: &Basis<'_>) -> JudgedSeries {
     /// A series with more holes than this is not judged.
     const MOST_EMPTY: f64 = 0.05;
@@ -91,7 +87,7 @@ fn judge(series: Series, measured: &Measured<'_>, basis: &Basis<'_>) -> JudgedSe
         trend: None,
         not_judged: Some(why),
     };
-    if !bears_trend(&series.name, basis.declared) {
+    if !has_trend(&series.name, basis.declared) {
         return unjudged(series, "described");
     }
     if memory::is_memory(&series.name) {

@@ -155,11 +155,16 @@ impl Figure {
 }
 
 /// Whether `name` (without an arm) has a `.trend`: `throughput` and each sampled series.
+pub fn has_trend(name: &str, declared: &Declared) -> bool {
+    find(OF_AN_ARM, &format!("{name}.trend"), declared).is_some()
+}
+
+/// Like [`has_trend`], with the reason.
 ///
 /// # Errors
 /// It is not in the catalogue, or bears no trend.
 pub fn bears_trend(name: &str, declared: &Declared) -> Result<(), NoFigure> {
-    if find(OF_AN_ARM, &format!("{name}.trend"), declared).is_some() {
+    if has_trend(name, declared) {
         return Ok(());
     }
     let bearers: Vec<String> = names(OF_AN_ARM, declared, name)
