@@ -25,14 +25,11 @@ pub(super) fn probe(summary: &Summary) -> Option<Chart> {
     let fastest = probe.levels.iter().map(|l| l.rate).fold(0.0, f64::max);
     let rates = Panel::wide(64.0, HEIGHT, x, Axis::from_zero(fastest));
     rates.draw_y(&mut canvas, "ok requests a second");
-    let slowest = first
-        .iter()
-        .flat_map(|l| [l.p50, l.p99])
-        .flatten()
-        .map(|bound| bound.ms)
-        .fold(0.0, f64::max);
-    let times = Panel::wide(rates.bottom() + 66.0, HEIGHT, x, Axis::from_zero(slowest));
-    times.draw_y(&mut canvas, "latency in ms");
+    let latencies = first.iter().flat_map(|l| [l.p50, l.p99]).flatten();
+    // Between the lowest and the highest level lie orders of magnitude. Without any latency there is an empty scale.
+    let scale = Axis::decades(latencies.map(|bound| bound.ms)).unwrap_or(Axis::exact(0.0, 1.0));
+    let times = Panel::wide(rates.bottom() + 66.0, HEIGHT, x, scale);
+    times.draw_y(&mut canvas, "latency in ms (log.)");
     for panel in [&rates, &times] {
         panel.baseline(&mut canvas);
         for level in &first {
@@ -70,10 +67,23 @@ pub(super) fn probe(summary: &Summary) -> Option<Chart> {
     canvas.path(line(|level| level.p99), "c solid");
     canvas.path(line(|level| level.p50), "c");
     canvas.legend(
-        130.0,
+        190.0,
         times.top - 10.0,
         &[("c solid", "p99".to_owned()), ("c", "p50".to_owned())],
     );
+    // A bound is no value: the requests beyond it have no latency.
+    let bounds = first.iter().flat_map(|level| {
+        [level.p50, level.p99]
+            .into_iter()
+            .flatten()
+            .filter(|bound| bound.at_least)
+            .map(move |bound| (times.at(place(level), bound.ms), bound.ms))
+    });
+    for ((at_x, at_y), ms) in bounds.collect::<Vec<_>>() {
+        canvas.dot((at_x, at_y), 4.0, "bad", None);
+        let label = format!("at least {} ms", words::number(ms));
+        canvas.text(at_x - 8.0, at_y + 16.0, "label", Anchor::End, &label);
+    }
     Some(Chart::new("probe", title, alt(probe, &first), canvas))
 }
 
