@@ -22,13 +22,14 @@ const STALL: Duration = Duration::from_millis(200);
 /// From when to when nothing was answered, by the server's own clock.
 type Stalls = Arc<Mutex<Vec<(Instant, Instant)>>>;
 
-/// Answers at once, but for the last 200 ms of every 2 s.
+/// Answers at once, but for the last 200 ms of every 2 s. Meanwhile it takes requests in, as a server does whose database
+/// stands still: what waits then is the answers, and the work of taking hundreds of connections in afterwards is none of it.
 fn stalling() -> (String, Stalls) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     listener.set_nonblocking(true).unwrap();
     let stalls = Stalls::default();
-    let noted = stalls.clone();
+    let (noted, stalled) = (stalls.clone(), stalls.clone());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -39,26 +40,29 @@ fn stalling() -> (String, Stalls) {
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(EVERY - STALL).await;
-                    // The only thread of the runtime sleeps, so nothing is answered.
                     let from = Instant::now();
-                    std::thread::sleep(STALL);
-                    noted.lock().unwrap().push((from, Instant::now()));
+                    noted.lock().unwrap().push((from, from + STALL));
+                    tokio::time::sleep(STALL).await;
                 }
             });
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 stream.set_nodelay(true).unwrap();
-                tokio::spawn(answer(stream));
+                tokio::spawn(answer(stream, stalled.clone()));
             }
         });
     });
     (url, stalls)
 }
 
-async fn answer(mut stream: tokio::net::TcpStream) {
+async fn answer(mut stream: tokio::net::TcpStream, stalls: Stalls) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut buffer = [0; 4096];
     while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
+        let last = stalls.lock().unwrap().last().copied();
+        if let Some((_, until)) = last.filter(|(_, until)| *until > Instant::now()) {
+            tokio::time::sleep_until(until.into()).await;
+        }
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         if stream.write_all(answer).await.is_err() {
             return;
